@@ -156,7 +156,7 @@ _SAID = ("what about", "where is", "how old is", "pictures of", "tell me about",
 
 def trained(path: Path) -> Any:
     """The weights of a ranker, after every file was checked against the checksum in the header."""
-    from evenrank.data.model_files import read_model
+    from evenrank.data.files import read_model
 
     return read_model(path).files["weights.safetensors"].hex()
 

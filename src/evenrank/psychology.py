@@ -300,7 +300,7 @@ def audit_judgments(
         if table is None:
             table, words = _count_words(docs, judged["doc_id"], dictionary, tokenizer)
             about |= words
-    about |= {"scores": fingerprint([table], numbers=True)}
+    about |= {"scores": fingerprint([table])}
     sampling = {"exclude": exclude, "balance": balance, "confidence": confidence, "seed": seed}
     return _audited({JUDGED: judged}, labels, table, about, **sampling)
 

@@ -28,10 +28,20 @@ from ir_measures.measures import Measure
 
 import evenrank
 from evenrank.data import formats
-from evenrank.data.docs import Docs, DuplicateCheck, open_docs
+from evenrank.data.docs import Docs, open_docs
 from evenrank.data.files import Part, reading
 from evenrank.data.read import is_spark, read_qrels
-from evenrank.data.schema import DOC_ID, QUERY_ID, RANK, SCORE, Block, batch_of, pick, pick_fields
+from evenrank.data.schema import (
+    DOC_ID,
+    QUERY_ID,
+    RANK,
+    SCORE,
+    Block,
+    DuplicateCheck,
+    batch_of,
+    pick,
+    pick_fields,
+)
 from evenrank.errors import InputError, NoDocumentsError
 from evenrank.measures.base import is_bias, unwrap_abs
 from evenrank.measures.evaluate import depth_to_read, listed_measures, measure
@@ -123,7 +133,12 @@ class TallyBatches:
             for number in batch.column("id").to_pylist():
                 for path, part in tasks[number]:
                     docs = open_docs(path, fields=self.fields, id_field=self.id_field)
-                    yield from self._count_blocks(docs.blocks(part))
+                    try:
+                        yield from self._count_blocks(docs.blocks(part))
+                    except InputError:  # a part does not know its lines: read from the first
+                        for block in docs.blocks():
+                            block.read()
+                        raise
 
 
 Task = list[tuple[str, Part]]
@@ -251,11 +266,11 @@ def tally_files(spark: Any, paths: Sequence[str], output: str, lexicon: Source, 
                     yield from pq.ParquetFile(piece).iter_batches()
 
             def checked() -> Iterator[pa.RecordBatch]:
-                duplicates = DuplicateCheck()
+                duplicates = DuplicateCheck("doc_id")
                 for batch in batches():
                     duplicates.add(batch.column("doc_id"))
                     yield batch
-                duplicates.finish(Docs(name, lambda: (Block(partial(_ids, b), 0) for b in batches())))
+                duplicates.finish(Docs(name, lambda: (Block(partial(_ids, b), 0) for b in batches())).tables)
 
             return int(write_tally(output, checked(), tally_columns(matcher.groups), facts)["documents"])
 
@@ -315,7 +330,7 @@ def _tasks(files: Sequence[tuple[str, Docs]], cores: int) -> list[Task]:
     tasks: list[Task] = []
     filled = size
     for path, docs in files:
-        parts = docs.parts(size)
+        parts = docs.parts(size) if docs.parts else []
         for part in parts:
             length = (docs.size or 0) // len(parts)
             if filled + length > size:
@@ -340,16 +355,14 @@ def read_docs(
         raise InputError("the file is empty", path=paths[0])
     line = first[0].removeprefix("\ufeff")
     ids = (id_field,) if id_field else DOC_ID
-    layout = formats.line_layout(line, ids=ids, fields=fields, path=paths[0])
-    wanted = (layout.id, *layout.fields)
-    if not layout.columns:
+    layout, id_column, texts = formats.read_docs_layout(line, paths[0], ids=ids, fields=fields)
+    wanted = (id_column, *texts)
+    if layout.separator == formats.JSONL:
         schema = ", ".join(f"`{name}` string" for name in wanted)
         whole = lines.select(f.from_json("value", schema, {"mode": "FAILFAST"}).alias("row"))
         return whole.select("row.*")
-    cells = _cells(
-        f.split("value", "\t", -1), [len(layout.columns)], f"expected {'<TAB>'.join(layout.columns)}"
-    )
-    if layout.header:
+    cells = _cells(f.split("value", "\t", -1), [len(layout.columns)], f"expected {layout.expected()}")
+    if layout.has_header:
         lines = lines.where(f.col("value") != first[0])
     columns = (f.col("cells")[layout.columns.index(name)].alias(name) for name in wanted)
     return lines.select(cells.alias("cells")).select(*columns)

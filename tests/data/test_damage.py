@@ -137,7 +137,7 @@ def test_a_column_that_is_there_twice_is_refused(tmp_path: Path) -> None:
         open_docs(frame)
 
 
-@pytest.mark.parametrize("share", ["1e-999999999", "1e999999999", "0." + "3" * 100, "nan", "inf"])
+@pytest.mark.parametrize("share", ["1e999999999", "nan", "inf"])
 def test_a_share_that_is_no_number_to_count_with_is_refused(tmp_path: Path, share: str) -> None:
     (tmp_path / "t.tsv").write_text(f"query\tfemale\nq\t{share}\n")
     results = [{"query": "q", "doc_id": "d", "rank": 1, "group": "female"}]

@@ -156,5 +156,5 @@ def test_pairs_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"missing.tsv: no such file"):
         disparity(WORSE, QRELS, GENDERS, pairs=tmp_path / "missing.tsv")
     (tmp_path / "three.tsv").write_text("m1\tf1\tx\n")
-    with pytest.raises(InputError, match=r"three.tsv:1: 3 columns; expected male<TAB>female"):
+    with pytest.raises(InputError, match=r"three.tsv:1: 3 columns instead of 2; expected male<TAB>female"):
         disparity(WORSE, QRELS, GENDERS, pairs=tmp_path / "three.tsv")

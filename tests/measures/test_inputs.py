@@ -26,8 +26,8 @@ class Counting:
 
     def __init__(self, docs: Docs) -> None:
         self.passes = 0
-        self._blocks: Callable[[], Iterator[Block]] = docs._blocks
-        docs._blocks = self
+        self._blocks: Callable[[], Iterator[Block]] = docs.blocks
+        docs.blocks = self
         self.docs = docs
 
     def __call__(self) -> Iterator[Block]:

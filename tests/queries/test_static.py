@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 from evenrank import InputError
-from evenrank.data.model_files import packed, read_model, write_model
+from evenrank.data.files import packed, read_model, write_model
 from evenrank.queries import feature_passes, features
 from evenrank.queries.classifier import LABELS, load_classifier, seen_in_training
 from evenrank.queries.evaluation import read_labelled

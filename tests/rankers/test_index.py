@@ -138,7 +138,7 @@ def test_the_same_documents_give_the_same_bytes(tmp_path: Path) -> None:
 def test_a_document_that_comes_twice_is_named_with_both_lines(tmp_path: Path) -> None:
     path = tmp_path / "docs.tsv"
     path.write_text("a\tone\nb\ttwo\na\tthree\n")
-    with pytest.raises(er.InputError, match=r"docs.tsv:3: doc_id 'a' was already used on line 1"):
+    with pytest.raises(er.InputError, match=r"docs.tsv:3: repeats line 1: doc_id 'a'"):
         er.index(path, tmp_path / "x")
     assert not (tmp_path / "x").exists()
 
@@ -188,14 +188,14 @@ def test_two_builds_at_one_place_do_not_meet(tmp_path: Path) -> None:
         yield "a", "one"
 
     docs = _in_small_blocks(dict(slow()))
-    inner = docs._blocks
+    inner = docs.blocks
 
     def waiting() -> Iterator[Block]:
         started.set()
         go.wait(30)
         yield from inner()
 
-    docs._blocks = waiting
+    docs.blocks = waiting
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(er.index, docs, path)
         started.wait(30)

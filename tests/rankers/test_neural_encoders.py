@@ -14,8 +14,8 @@ import pytest
 
 import evenrank as er
 from evenrank import InputError, demo
-from evenrank.data.model_files import write_model
-from evenrank.rankers import catalogue
+from evenrank.data.files import write_model
+from evenrank.rankers import registry
 from evenrank.rankers.base import Progress
 from evenrank.rankers.neural.candidates import Candidates, candidates
 from evenrank.rankers.neural.rerankers import COMPARING, KINDS
@@ -53,8 +53,6 @@ class Counting:
     def __init__(self, model: str = "a") -> None:
         self.model = model
         self.encoded: list[list[str]] = []
-
-    dimension = 2
 
     def facts(self) -> dict[str, Any]:
         return {"model": self.model}
@@ -238,7 +236,7 @@ def test_a_projection_changes_the_queries_of_what_compares_vectors(tmp_path: Pat
 def test_only_what_compares_vectors_has_the_settings_of_a_projection(tmp_path: Path) -> None:
     for kind in KINDS:
         write_model(tmp_path / kind, kind, {}, {})
-        known = {*catalogue.settings(str(tmp_path / kind))}
+        known = {*registry.settings(str(tmp_path / kind))}
         assert ({"projection", "strength"} <= known) is (kind in COMPARING)
         assert "backend" in known
     assert COMPARING == ("bi-encoder", "head")
@@ -310,7 +308,7 @@ def test_a_head_trains_and_is_opened_again(tmp_path: Path) -> None:
     assert not np.allclose(projected["score"].to_numpy(), same["score"].to_numpy())
     fitted = er.fit_projection(DATA / "docs.tsv", model=tmp_path / "m", max_documents=50)
     assert fitted.encoder == again.encodings.encoder.facts()
-    assert {"projection", "strength"} <= {*catalogue.settings(str(tmp_path / "m"))}
+    assert {"projection", "strength"} <= {*registry.settings(str(tmp_path / "m"))}
     name = "weights.safetensors"
     assert (tmp_path / "m" / name).read_bytes() == (tmp_path / "n" / name).read_bytes()
 

@@ -45,9 +45,6 @@ def tally_command(
     ] = Tokenizer.words,
     fields: Fields = "title,text",
     id_field: options.IdField = None,
-    no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Do not keep or reuse the tally of a large file.")
-    ] = False,
     engine: options.WhichEngine = options.Engine.here,
     master: options.Master = None,
     threads: options.Threads = None,
@@ -63,8 +60,6 @@ def tally_command(
 
     options.check_engine(engine, master)
     if engine is options.Engine.spark:
-        if no_cache:
-            raise InputError("--no-cache is for this machine; Spark keeps no cache")
         if threads is not None:
             raise InputError("--threads is for this machine; Spark's master says how many work: local[2]")
         from evenrank.spark import session, tally_files
@@ -78,9 +73,7 @@ def tally_command(
     source = open_docs(docs[0], fields=split_names(fields), id_field=id_field)
     set_threads(threads)
     with progress_bar("counting", unit="bytes") as progress:
-        built = tally_to_file(
-            source, output, lexicon, tokenizer=tokenizer.value, progress=progress, cached=not no_cache
-        )
+        built = tally_to_file(source, output, lexicon, tokenizer=tokenizer.value, progress=progress)
     how = f"lexicon {built['lexicon']['name']}, tokenizer {built['tokenizer']}"
     note(f"{built['documents']:,} documents, {how}: {output}")
 
@@ -223,8 +216,8 @@ def search_command(
     """
     from evenrank.data.read import read_queries
     from evenrank.data.runs import write_run
-    from evenrank.rankers.catalogue import parse_settings, ranker_for, settings
     from evenrank.rankers.index import Index
+    from evenrank.rankers.registry import parse_settings, ranker_for, settings
 
     if index is not None and engine is not None:
         raise InputError("--index and --engine are both given; choose one")
@@ -267,12 +260,12 @@ def ranked_runs(
     The index is built once, in the user's cache.
     """
     from evenrank.data.docs import open_docs
-    from evenrank.data.model_files import is_model
+    from evenrank.data.files import is_model
     from evenrank.data.read import read_queries
     from evenrank.data.runs import write_run
-    from evenrank.rankers.catalogue import make, needs_index
     from evenrank.rankers.indexing import cached_index
     from evenrank.rankers.neural.reranking import refuse_training_queries
+    from evenrank.rankers.registry import make, needs_index
 
     named: dict[str, str] = {}
     for text in rankers:

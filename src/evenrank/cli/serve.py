@@ -245,7 +245,7 @@ def _watch(
     genders: str | None,
     more: dict[str, Any],
 ) -> Watch:
-    from evenrank.rankers.catalogue import parse_settings
+    from evenrank.rankers.registry import parse_settings
     from evenrank.server.monitor import Watch
 
     if queries is None:

@@ -139,7 +139,7 @@ def _name(view: View) -> str:
         facts["docs"] = inputs.docs.fingerprint()
     looked_up = None if view.tally is None else view.tally.frame
     tables = [looked_up, inputs.queries, inputs.background, described(facts)]
-    return fingerprint(tables, numbers=True)[:8]
+    return fingerprint(tables)[:8]
 
 
 class EvenrankProvider(Provider):

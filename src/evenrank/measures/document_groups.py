@@ -92,7 +92,7 @@ class DocumentGroups:
     @property
     def provenance(self) -> dict[str, str]:
         """Where the labels come from, and their fingerprint."""
-        return {"labels": self.how, "fingerprint": fingerprint([self.frame], numbers=True)}
+        return {"labels": self.how, "fingerprint": fingerprint([self.frame])}
 
     def labels(self, doc_ids: pl.Series) -> pl.Series:
         """The group that each of these documents shows; null where it shows none, or is not listed."""
@@ -343,7 +343,7 @@ class Targets:
     def fingerprint(self) -> str:
         """A short name: equal targets, equal names."""
         shares = pl.DataFrame(self.shares, schema=list(self.groups))
-        return fingerprint([self.query_ids.to_frame(), shares], numbers=True)
+        return fingerprint([self.query_ids.to_frame(), shares])
 
 
 def read_targets(targets: Any, shown: Sequence[str]) -> Targets:

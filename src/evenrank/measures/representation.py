@@ -337,7 +337,9 @@ def _checked(table: Table) -> pl.DataFrame:
     """Queries and documents are there, ranks are whole numbers, nothing is there twice."""
     if table.frame.is_empty():
         raise table.error("the results table has no rows")
-    frame = table.frame.with_columns(table.ids("query"), table.ids("doc_id"), table.whole_numbers("rank"))
+    frame = table.frame.with_columns(
+        table.ids("query"), table.ids("doc_id"), table.numbers("rank", whole=True)
+    )
     table = replace(table, frame=frame)
     table.refuse(frame["rank"] < 1, "rank is less than 1")
     table.require_unique("query", "doc_id")

@@ -28,7 +28,7 @@ from ir_measures.measures import Measure
 import evenrank
 from evenrank import stats
 from evenrank.data.docs import Docs, open_docs
-from evenrank.data.model_files import is_model
+from evenrank.data.files import is_model
 from evenrank.data.read import read_qrels, read_queries, read_table
 from evenrank.data.runs import read_run
 from evenrank.data.schema import Block, listing
@@ -37,7 +37,7 @@ from evenrank.measures.base import sign_names_group
 from evenrank.measures.evaluate import measure as measure_runs
 from evenrank.measures.parse import parse
 from evenrank.mitigate.swapping import Swapper, swap, swapper
-from evenrank.rankers import catalogue
+from evenrank.rankers import registry
 from evenrank.rankers.base import Progress
 from evenrank.rankers.index import Index
 from evenrank.rankers.indexing import index
@@ -110,19 +110,10 @@ class Preference:
         return content | {"positive": self.of, "verdict": self.verdict}
 
     def cells(self) -> list[str]:
-        return [
-            self.ranker,
-            self.measure,
-            numbers.signed(self.raw.value),
-            numbers.signed(self.mirrored.value),
-            numbers.signed(self.preference.value),
-            numbers.interval(self.preference.low, self.preference.high),
-            numbers.signed(self.content.value),
-            numbers.interval(self.content.low, self.content.high),
-            numbers.p_value(self.p_holm),
-            f"{self.queries:,}",
-            self.verdict,
-        ]
+        leans = [numbers.signed(self.raw.value), numbers.signed(self.mirrored.value)]
+        parts = [*_bounded(self.preference), *_bounded(self.content)]
+        end = [numbers.p_value(self.p_holm), f"{self.queries:,}", self.verdict]
+        return [self.ranker, self.measure, *leans, *parts, *end]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,20 +168,15 @@ class Shift:
         return asdict(self)
 
     def cells(self) -> list[str]:
-        return [
-            self.ranker,
-            f"{self.queries:,}",
-            f"{self.pairs:,}",
-            numbers.number(self.rank_shift.value, "+.2f"),
-            numbers.interval(self.rank_shift.low, self.rank_shift.high, "+.2f"),
-            numbers.number(self.score_shift.value, "+.2f"),
-            numbers.interval(self.score_shift.low, self.score_shift.high, "+.2f"),
-            numbers.number(self.moved.value, ".1f"),
-            numbers.number(self.male_wins, ".0%"),
-            numbers.number(self.female_wins, ".0%"),
-            numbers.number(self.ties, ".0%"),
-            numbers.p_value(self.p_holm),
-        ]
+        shifts = [*_bounded(self.rank_shift, "+.2f"), *_bounded(self.score_shift, "+.2f")]
+        shares = [numbers.number(each, ".0%") for each in (self.male_wins, self.female_wins, self.ties)]
+        end = [numbers.number(self.moved.value, ".1f"), *shares, numbers.p_value(self.p_holm)]
+        return [self.ranker, f"{self.queries:,}", f"{self.pairs:,}", *shifts, *end]
+
+
+def _bounded(value: Interval, form: str = numbers.SIGNED) -> list[str]:
+    """A value and its interval, a cell each."""
+    return [numbers.number(value.value, form), numbers.interval(value.low, value.high, form)]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -430,12 +416,12 @@ def _chosen(
         name, bracket, inside = text.partition("(")
         if bracket and not inside.endswith(")"):
             raise InputError(f"ranker {text!r}: write it as NAME(KEY=VALUE,…)")
-        if catalogue.is_engine(name) or not catalogue.needs_index(name):
+        if registry.is_engine(name) or not registry.needs_index(name):
             raise InputError(f"{name} searches no index; choose a ranker that does")
         own = [each for each in inside.removesuffix(")").split(",") if each.strip()]
-        common = {key: value for key, value in settings.items() if key in catalogue.settings(name)}
+        common = {key: value for key, value in settings.items() if key in registry.settings(name)}
         used |= common.keys()
-        result[label] = name, common | catalogue.parse_settings(name, own)
+        result[label] = name, common | registry.parse_settings(name, own)
     if unknown := [key for key in settings if key not in used]:
         raise InputError(f"none of the rankers has the setting {unknown[0]!r}")
     return result
@@ -468,7 +454,7 @@ def _runs(
         else:
             searched = searched or index(docs, folder)
             name, settings = how
-            ranker = catalogue.make(name, index=searched, **settings)
+            ranker = registry.make(name, index=searched, **settings)
             run = ranker.rank(queries, depth=depth or max(searched.documents, 1))
         yield label, run
         progress()

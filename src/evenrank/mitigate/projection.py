@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from evenrank.data.docs import open_docs
-from evenrank.data.model_files import is_model
+from evenrank.data.files import is_model
 from evenrank.errors import InputError
 from evenrank.mitigate.swapping import swapper
 from evenrank.rankers.projection import GenderProjection

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from evenrank.data.model_files import packed, read_model, write_model
+from evenrank.data.files import packed, read_model, write_model
 from evenrank.errors import InputError
 from evenrank.queries.classifier import LABELS, Probabilities, Progress, Reason, clean, query_hashes
 from evenrank.queries.evaluation import label_codes, reasons, softmax, stratified_folds, temperature

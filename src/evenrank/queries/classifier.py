@@ -83,7 +83,7 @@ class Classifier(Protocol):
         ...
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a model folder (:func:`~evenrank.data.model_files.write_model`)."""
+        """Write a model folder (:func:`~evenrank.data.files.write_model`)."""
         ...
 
     @classmethod
@@ -115,7 +115,7 @@ def load_classifier(model: str | os.PathLike[str] | Classifier) -> Classifier:
     name = os.fspath(model)
     if name in _KINDS:
         return _shipped(name)
-    from evenrank.data.model_files import model_kind
+    from evenrank.data.files import model_kind
 
     if not Path(name).exists() and os.sep not in name:
         kind_of(name)  # neither a name nor a folder: the error lists the names

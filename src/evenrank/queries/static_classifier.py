@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from evenrank.data.model_files import packed, read_model, write_model
+from evenrank.data.files import packed, read_model, write_model
 from evenrank.errors import InputError
 from evenrank.queries import feature_kernel, feature_passes
 from evenrank.queries.classifier import LABELS, Probabilities, Progress, Reason, clean, query_hashes

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from evenrank.data.files import check_names, one_line
-from evenrank.data.model_files import packed, read_model, write_model
+from evenrank.data.files import check_names, one_line, packed, read_model, write_model
 from evenrank.errors import InputError
 from evenrank.queries.classifier import LABELS, Probabilities, Progress, Reason, clean, query_hashes
 from evenrank.queries.evaluation import calibrated, label_codes, reasons, softmax, stratified_folds, towards

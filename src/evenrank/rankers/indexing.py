@@ -23,9 +23,9 @@ import xxhash
 from numba import njit
 
 import evenrank
-from evenrank.data.docs import Docs, DuplicateCheck, open_docs
+from evenrank.data.docs import Docs, open_docs
 from evenrank.data.files import cache_dir, file_lock, sync_to_disk
-from evenrank.data.schema import Block
+from evenrank.data.schema import Block, DuplicateCheck
 from evenrank.errors import InputError
 from evenrank.parallel import map_in_order, refuse_after_fork, thread_count
 from evenrank.rankers.analysis import Analyzer, Words, read_stop_words, words
@@ -227,7 +227,7 @@ def _build(
         ids = batch.column("doc_id").cast(pa.string())
         return _Read(ids, words(batch.column("text")), frames, counts, block.size)
 
-    duplicates = DuplicateCheck()
+    duplicates = DuplicateCheck("doc_id")
     ids: list[pl.Series] = []
     runs: list[_Run] = []
     gathered: list[Words] = []
@@ -251,7 +251,7 @@ def _build(
             progress(done, source.size)
     if not documents:
         raise InputError("the collection has no documents", path=source.path)
-    duplicates.finish(source)
+    duplicates.finish(source.tables)
     runs.append(_spill(gathered, analyzer, files.folder / f"run-{len(runs)}", documents))
     if text:
         files.append("text-documents", firsts, np.int64)

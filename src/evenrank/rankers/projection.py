@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from evenrank.data.model_files import packed, read_model, write_model
+from evenrank.data.files import packed, read_model, write_model
 from evenrank.errors import InputError
 from evenrank.vectors.debias import Eraser, fit_eraser
 from evenrank.vectors.space import Doubles, Floats

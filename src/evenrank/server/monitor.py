@@ -23,8 +23,8 @@ from evenrank.measures.base import is_bias, unwrap_abs
 from evenrank.measures.evaluate import listed_measures, measure
 from evenrank.measures.parse import Condition, parse_condition
 from evenrank.rankers.base import Progress
-from evenrank.rankers.catalogue import ranker_for
 from evenrank.rankers.index import Index
+from evenrank.rankers.registry import ranker_for
 from evenrank.rankers.remote.ranker import RemoteRanker
 from evenrank.rankers.remote.requests import EngineDown, Limits
 from evenrank.rankers.remote.secrets import hidden

@@ -5,11 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-import shutil
-import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -18,16 +14,15 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
-import xxhash
 from numpy.typing import NDArray
 
 import evenrank
 from evenrank.data import formats
-from evenrank.data.docs import Docs, DuplicateCheck
+from evenrank.data.docs import Docs
 from evenrank.data.docs import open_docs as as_docs
-from evenrank.data.files import cache_dir, reading, refuse_input, writing
+from evenrank.data.files import reading, refuse_input, writing
 from evenrank.data.read import is_spark, spark
-from evenrank.data.schema import Block, Table
+from evenrank.data.schema import Block, DuplicateCheck, Table
 from evenrank.errors import InputError
 from evenrank.parallel import map_in_order, thread_count
 from evenrank.text.lexicon import Lexicon, shipped
@@ -37,11 +32,6 @@ from evenrank.text.tokens import Tokenizer
 _KEY = b"evenrank"  # of the provenance in the metadata of a Parquet file
 _ROW_GROUP = 1 << 18
 _LOGWORDS = "_logwords"
-
-CACHED_FROM = 64 << 20
-"""Bytes; the tally of a smaller file is counted quicker than it is looked for in the cache."""
-_KEPT = 16  # tallies in the cache
-_STALE = 24 * 3600  # seconds after which a temporary file belongs to nobody
 
 Progress = Callable[[int, int | None], None]
 
@@ -139,7 +129,6 @@ def tally(
     *,
     tokenizer: str = "words",
     progress: Progress | None = None,
-    cached: bool = True,
 ) -> Tally:
     """Count the words of each group in every document.
 
@@ -154,9 +143,6 @@ def tally(
         ``words``, or ``whitespace`` to repeat published numbers.
     progress
         Called with (bytes read, bytes in all) as the work goes on.
-    cached
-        Keep the tally of a large file (from 64 MB) in the cache folder, so that the same input is not
-        read twice.
 
     Returns
     -------
@@ -171,8 +157,6 @@ def tally(
         built: Any = spark().tally_frame(docs, lexicon, tokenizer=tokenizer)
         return built
     source, matcher = as_docs(docs), _matcher(lexicon, tokenizer)
-    if cached and (stored := _cached_file(source, matcher, progress)):
-        return Tally(_frame(formats.read_checked(stored, _KEY)[0]), read_provenance(stored))
     batches = list(count_documents(source, matcher, progress))
     table = pa.Table.from_batches(batches, tally_columns(matcher.groups))
     describe = partial(provenance, source, matcher, len(table))
@@ -200,14 +184,14 @@ def count_documents(docs: Docs, matcher: Matcher, progress: Progress | None) -> 
     def work(block: Block) -> tuple[pa.RecordBatch, int]:
         return count_batch(block.read(), matcher), block.size
 
-    duplicates, done = DuplicateCheck(), 0
+    duplicates, done = DuplicateCheck("doc_id"), 0
     for batch, size in map_in_order(work, docs.blocks(), threads=thread_count()):
         done += size
         if progress:
             progress(done, docs.size)
         duplicates.add(batch.column(0))
         yield batch
-    duplicates.finish(docs)
+    duplicates.finish(docs.tables)
 
 
 def count_batch(batch: pa.RecordBatch, matcher: Matcher) -> pa.RecordBatch:
@@ -227,7 +211,6 @@ def tally_to_file(
     *,
     tokenizer: str = "words",
     progress: Progress | None = None,
-    cached: bool = True,
 ) -> dict[str, Any]:
     """Like :func:`tally`, straight into a Parquet file, in memory that does not grow with the input.
 
@@ -235,10 +218,6 @@ def tally_to_file(
     """
     source, matcher = as_docs(docs), _matcher(lexicon, tokenizer)
     _check_output(path, source)
-    if cached and (stored := _cached_file(source, matcher, progress)):
-        with stored.open("rb") as finished, writing(path) as target:
-            shutil.copyfileobj(finished, target, 1 << 20)
-        return read_provenance(stored)
     rows = count_documents(source, matcher, progress)
     return write_tally(path, rows, tally_columns(matcher.groups), provenance(source, matcher))
 
@@ -251,49 +230,6 @@ def _check_output(path: str | os.PathLike[str], source: Docs | None = None) -> N
         )
     if source is not None:
         refuse_input(path, source.path, what="the tally")
-
-
-def _cached_file(source: Docs, matcher: Matcher, progress: Progress | None) -> Path | None:
-    """The tally of a large file in the cache, made now if need be; None if the cache cannot be used.
-
-    Its name is a hash of all that decides the result: the input's fingerprint and how it is read, the lexicon
-    with all it says about itself, the tokenizer, the version.
-    """
-    if source.path is None or (source.size or 0) < CACHED_FROM:
-        return None
-    facts, schema = provenance(source, matcher), tally_columns(matcher.groups)
-    try:
-        folder = cache_dir() / "tally"
-        stored = folder / f"{xxhash.xxh3_128_hexdigest(json.dumps(facts, sort_keys=True).encode())}.parquet"
-        if not _is_intact(stored):
-            folder.mkdir(parents=True, exist_ok=True)
-            write_tally(stored, count_documents(source, matcher, progress), schema, facts)
-        _tidy(folder, stored)
-    except (OSError, RuntimeError, InputError) as error:  # RuntimeError: there is no home folder
-        if isinstance(error, InputError) and not (error.path and Path(error.path).is_relative_to(folder)):
-            raise
-        warnings.warn(f"counting without the cache, which cannot be used: {error}", stacklevel=3)
-        return None
-    return stored
-
-
-def _is_intact(stored: Path) -> bool:
-    """Whether a tally is in the cache and fits its checksums."""
-    try:
-        formats.check_parquet(stored, _KEY)
-    except InputError:
-        return False
-    return True
-
-
-def _tidy(folder: Path, used: Path) -> None:
-    """Keep the tallies that were used last, and no files that killed runs have left unfinished."""
-    with suppress(OSError):  # a cache that may only be read is a cache too
-        used.touch()
-        newest = sorted(folder.glob("*.parquet"), key=lambda file: -file.stat().st_mtime)
-        stale = [file for file in folder.glob(".*.tmp") if time.time() - file.stat().st_mtime > _STALE]
-        for file in [*newest[_KEPT:], *stale]:
-            file.unlink(missing_ok=True)
 
 
 def provenance(source: Docs, matcher: Matcher, documents: int | None = None) -> dict[str, Any]:
@@ -373,7 +309,7 @@ def _checked(frame: pl.DataFrame) -> pl.DataFrame:
     """The frame, if it can be a tally: every document once, whole counts and sums that are not negative."""
     groups, table = _groups(frame.columns), Table(frame)
     ids = table.ids("doc_id")
-    numbers = [table.whole_numbers(name) for name in ("tokens", *groups)]
+    numbers = [table.numbers(name, whole=True) for name in ("tokens", *groups)]
     numbers += [table.numbers(group + _LOGWORDS) for group in groups]
     for column in numbers:
         if (column < 0).any():

@@ -171,7 +171,7 @@ def _read_text(path: str | os.PathLike[str]) -> Parsed:
     promised: int | None = None
     dimension, first_line = 0, 1
     for raw in raw_blocks(path, block=_BLOCK_BYTES):
-        block = raw.tobytes()
+        block = raw.data
         if not dimension:
             first = block.split(b"\n", 1)[0]
             if header := _header(first, path):

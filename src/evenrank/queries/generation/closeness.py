@@ -174,7 +174,7 @@ def overlap(words: Sequence[str], document: set[str]) -> float:
 
 def own_ranks(pairs: pl.DataFrame, index: Index, depth: int) -> dict[str, int]:
     """For each query the best rank of a document of its own among the first so many of BM25; 0 if none."""
-    from evenrank.rankers.catalogue import search
+    from evenrank.rankers.registry import search
 
     requested = pairs.unique("query_id", maintain_order=True).select("query_id", "text")
     result = search(index, requested, depth=depth)

@@ -16,10 +16,10 @@ import polars as pl
 import xxhash
 
 import evenrank
-from evenrank.data.docs import DuplicateCheck, open_docs
-from evenrank.data.files import fingerprint, format_suffix, refuse_beneath_file, refuse_input, writing
+from evenrank.data.docs import open_docs
+from evenrank.data.files import fingerprint, format_suffix, make_folder, refuse_input, writing
 from evenrank.data.read import is_path, read_qrels, read_queries, read_table
-from evenrank.data.schema import DOC_ID, QUERY_ID, QUERY_TEXT, show
+from evenrank.data.schema import DOC_ID, QUERY_ID, QUERY_TEXT, DuplicateCheck, show
 from evenrank.errors import InputError, check_whole
 from evenrank.rankers.base import Progress
 
@@ -114,7 +114,7 @@ def check_output(path: str | os.PathLike[str], *inputs: str | os.PathLike[str] |
     """Refuse a file that is a folder or cannot be made, is not called TSV, or would replace an input."""
     if Path(path).is_dir():
         raise InputError("this is a folder; name a file", path=path)
-    refuse_beneath_file(path)
+    make_folder(Path(path).parent)  # before hours of work
     if format_suffix(path) != ".tsv":
         raise InputError("generated queries are TSV; end the name in .tsv, .tsv.gz or .tsv.zst", path=path)
     for each in (Path(path), beside(path)):
@@ -140,7 +140,7 @@ def read_generated(x: Any) -> Generated:
     names = {"query_id": QUERY_ID[:3], "doc_id": DOC_ID[:3], "text": QUERY_TEXT[:2]}
     table = read_table(x, names)
     frame = pl.DataFrame([table.ids("query_id"), table.ids("doc_id"), table.texts("text")])
-    table.once("query_id")
+    table.require_unique("query_id")
     if frame.is_empty():
         raise table.error("there are no generated queries")
     known = _told(x) if is_path(x) else {}
@@ -323,7 +323,7 @@ def _chosen(
 
     The collection is checked for repeated ids, and the ids that are taken for what they may not hold.
     """
-    check, total = DuplicateCheck(), 0
+    check, total = DuplicateCheck("doc_id"), 0
     drawn: list[tuple[int, str]] = []
     for batch in docs.batches():
         check.add(batch.column("doc_id"))
@@ -333,7 +333,7 @@ def _chosen(
             drawn = sorted(drawn)[:sample]
         elif check_ids is not None:
             check_ids(pl.Series("doc_id", batch.column("doc_id").to_pylist(), pl.String))
-    check.finish(docs)
+    check.finish(docs.tables)
     if sample is None:
         return None, total
     chosen = [doc_id for _, doc_id in drawn]

@@ -19,7 +19,7 @@ import polars as pl
 
 import evenrank
 from evenrank.data.docs import open_docs
-from evenrank.data.files import refuse_beneath_file, writing, writing_folder
+from evenrank.data.files import make_folder, writing, writing_folder
 from evenrank.data.read import read_qrels, read_queries
 from evenrank.errors import InputError, check_whole
 from evenrank.queries.generation.language import (
@@ -31,8 +31,8 @@ from evenrank.queries.generation.language import (
 )
 from evenrank.rankers.base import Progress
 from evenrank.rankers.language_models import SMOLLM2, load_language_model, smollm2
-from evenrank.training.fitting import DivergedError
-from evenrank.training.transformers import is_same, last_checkpoint, quiet, require_trainers, write_facts
+from evenrank.training.checkpoint import DivergedError, last_checkpoint, open_checkpoints
+from evenrank.training.transformers import quiet, require_trainers
 
 _IGNORED = -100  # what the loss of transformers skips
 
@@ -77,7 +77,7 @@ def tune_generator(
     """
     require_trainers()
     target = Path(output)
-    refuse_beneath_file(target)
+    make_folder(Path(target).parent)
     if target.exists() and not (target / ASKED).is_file():
         raise InputError("exists and is no generator; choose another name", path=output)
     for name, value in (("epochs", epochs), ("batch", batch), ("words", words), ("longest", longest)):
@@ -109,11 +109,7 @@ def tune_generator(
         if layers is not None:
             _freeze(opened, layers)
         tokens = [_tokens(tokenizer, opened, text.split()[:words], query, longest) for text, query in pairs]
-        goes_on = is_same(checkpoint, facts)
-        if not goes_on:
-            shutil.rmtree(checkpoint, ignore_errors=True)
-        write_facts(checkpoint, facts)
-        last = last_checkpoint(checkpoint) if goes_on else None
+        last = last_checkpoint(checkpoint) if open_checkpoints(checkpoint, facts) else None
         steps = -(-len(tokens) // batch) * epochs
         arguments = transformers.TrainingArguments(
             output_dir=str(checkpoint),

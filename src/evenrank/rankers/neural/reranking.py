@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evenrank.data.model_files import is_model, model_kind
+from evenrank.data.files import is_model, model_kind
 from evenrank.data.read import read_queries
 from evenrank.data.runs import read_run
 from evenrank.errors import InputError, check_whole
@@ -114,7 +114,7 @@ def rerank(
         )
         if progress is not None:
             settings["progress"] = progress
-        frame: pl.DataFrame = import_module("evenrank.mitigate.rebalancing").rebalance(
+        frame: pl.DataFrame = import_module("evenrank.mitigate.rebalance").rebalance(
             run, method, docs=docs, **settings
         )
         return frame
@@ -351,7 +351,7 @@ def two_stage(
         :func:`evenrank.fit_projection` saved, and how far it changes queries. A head also reads query and
         document by themselves, so that with it the ranking is not that of erased documents.
     """
-    from evenrank.rankers.catalogue import make
+    from evenrank.rankers.registry import make
 
     index.docs  # noqa: B018  says at once if there is no text
     depth = (10 if model == "llm" else 100) if candidates is None else candidates

@@ -28,8 +28,7 @@ import numpy.typing as npt
 import polars as pl
 import xxhash
 
-from evenrank.data.files import one_line
-from evenrank.data.model_files import packed, read_model, write_model
+from evenrank.data.files import one_line, packed, read_model, write_model
 from evenrank.errors import InputError
 from evenrank.rankers.base import Progress
 from evenrank.rankers.neural.candidates import Candidates, Doubles

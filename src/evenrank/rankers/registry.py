@@ -6,9 +6,7 @@ Each family is imported when one of its names is asked for, not before.
 from __future__ import annotations
 
 import inspect
-import os
 import re
-import typing
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -17,18 +15,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import polars as pl
 
 from evenrank.data.docs import SUFFIXES
-from evenrank.data.model_files import is_model
+from evenrank.data.files import is_model
 from evenrank.data.read import read_queries
 from evenrank.data.schema import listing, show
 from evenrank.errors import InputError, closest_match
-from evenrank.rankers.base import Progress, Ranker
+from evenrank.rankers.base import Progress, Ranker, as_ranker
 from evenrank.rankers.settings import convert, read_pairs
 
 if TYPE_CHECKING:
     from evenrank.rankers.index import Index
 
 
-class _Entry(NamedTuple):
+class Entry(NamedTuple):
     """Where a ranker's factory is, and the arguments that its name stands for."""
 
     target: str  # module:function
@@ -37,32 +35,32 @@ class _Entry(NamedTuple):
 
 
 _TWO_STAGE = "evenrank.rankers.neural.reranking:two_stage"
-_RANKERS: dict[str, _Entry] = {
-    "bm25": _Entry("evenrank.rankers.lexical:bm25"),
-    "qld": _Entry("evenrank.rankers.lexical:qld"),
-    "tfidf": _Entry("evenrank.rankers.lexical:tfidf"),
-    "bm25+rm3": _Entry("evenrank.rankers.feedback:rm3", {"model": "bm25"}),
-    "qld+rm3": _Entry("evenrank.rankers.feedback:rm3", {"model": "qld"}),
-    "w2v_add": _Entry("evenrank.rankers.word_vectors:w2v_add"),
-    "w2v_si": _Entry("evenrank.rankers.word_vectors:w2v_si"),
-    "dense": _Entry("evenrank.rankers.dense:dense"),
-    "hybrid": _Entry(_TWO_STAGE, {"model": "hybrid"}),
-    "cross-encoder": _Entry(_TWO_STAGE, {"model": "cross-encoder"}),
-    "llm": _Entry(_TWO_STAGE, {"model": "llm"}),
-    "perfect": _Entry("evenrank.rankers.base:perfect", indexed=False),
-    "random": _Entry("evenrank.rankers.base:random", indexed=False),
+RANKERS: dict[str, Entry] = {
+    "bm25": Entry("evenrank.rankers.lexical:bm25"),
+    "qld": Entry("evenrank.rankers.lexical:qld"),
+    "tfidf": Entry("evenrank.rankers.lexical:tfidf"),
+    "bm25+rm3": Entry("evenrank.rankers.feedback:rm3", {"model": "bm25"}),
+    "qld+rm3": Entry("evenrank.rankers.feedback:rm3", {"model": "qld"}),
+    "w2v_add": Entry("evenrank.rankers.word_vectors:w2v_add"),
+    "w2v_si": Entry("evenrank.rankers.word_vectors:w2v_si"),
+    "dense": Entry("evenrank.rankers.dense:dense"),
+    "hybrid": Entry(_TWO_STAGE, {"model": "hybrid"}),
+    "cross-encoder": Entry(_TWO_STAGE, {"model": "cross-encoder"}),
+    "llm": Entry(_TWO_STAGE, {"model": "llm"}),
+    "perfect": Entry("evenrank.rankers.base:perfect", indexed=False),
+    "random": Entry("evenrank.rankers.base:random", indexed=False),
 }
-_ENGINE = _Entry("evenrank.rankers.remote:engine", indexed=False)
+_ENGINE = Entry("evenrank.rankers.remote:engine", indexed=False)
 
 
 def names() -> tuple[str, ...]:
     """The names of all rankers."""
-    return tuple(_RANKERS)
+    return tuple(RANKERS)
 
 
 def is_engine(where: object) -> bool:
-    """Is this the address of a live engine, such as ``sqlite:///docs.db?table=docs``?"""
-    return isinstance(where, str) and "://" in where
+    """Is this the address of a live engine, such as ``sqlite:///docs.db?table=docs``, or a function?"""
+    return callable(where) or (isinstance(where, str) and "://" in where)
 
 
 def needs_index(name: str) -> bool:
@@ -94,7 +92,7 @@ def make(name: str, *, index: Index | None = None, **settings: Any) -> Ranker:
         raise InputError(f"{name} needs the setting {missing[0]}")
     if entry.indexed and index is None:
         raise InputError(f"{name} searches an index; make one with: evenrank index DOCS -o IDX")
-    return factory(index, **entry.fixed, **settings)
+    return as_ranker(factory(index, **entry.fixed, **settings), name if name in RANKERS else None)
 
 
 def settings(name: str) -> tuple[str, ...]:
@@ -110,15 +108,15 @@ def parse_settings(name: str, given: Iterable[str]) -> dict[str, Any]:
     return convert(pairs, {key: kind for key, (kind, _) in _parameters(name).items()}, name)
 
 
-def _entry(name: str) -> _Entry:
+def _entry(name: str) -> Entry:
     if is_engine(name):
         return _ENGINE
-    if name not in _RANKERS and is_model(name):  # a folder that `evenrank train` wrote
-        return _Entry(_TWO_STAGE, {"model": str(name)})
-    if not isinstance(name, str) or name not in _RANKERS:
-        near = _near(name, _RANKERS) if isinstance(name, str) else ""
-        raise InputError(f"unknown ranker {show(name)}; there are: {', '.join(_RANKERS)}{near}")
-    return _RANKERS[name]
+    if name not in RANKERS and is_model(name):  # a folder that `evenrank train` wrote
+        return Entry(_TWO_STAGE, {"model": str(name)})
+    if not isinstance(name, str) or name not in RANKERS:
+        near = _near(name, RANKERS) if isinstance(name, str) else ""
+        raise InputError(f"unknown ranker {show(name)}; there are: {', '.join(RANKERS)}{near}")
+    return RANKERS[name]
 
 
 def _unknown_setting(name: str, key: str, known: Iterable[str]) -> InputError:
@@ -130,22 +128,20 @@ def _near(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {close}?" if close else ""
 
 
-def _factory(entry: _Entry) -> Callable[..., Ranker]:
+def _factory(entry: Entry) -> Callable[..., Any]:
     module, _, function = entry.target.partition(":")
-    built: Callable[..., Ranker] = getattr(import_module(module), function)
+    built: Callable[..., Any] = getattr(import_module(module), function)
     return built
 
 
 def _parameters(name: str) -> dict[str, tuple[Any, Any]]:
     """Return type and default of each setting: the factory's arguments behind the first."""
     entry = _entry(name)
-    factory = _factory(entry)
-    hints = typing.get_type_hints(factory)
-    parameters = list(inspect.signature(factory).parameters.values())[1:]
+    parameters = list(inspect.signature(_factory(entry), eval_str=True).parameters.values())[1:]
     result = {
-        each.name: (hints.get(each.name, str), each.default)
+        each.name: (str if each.annotation is each.empty else each.annotation, each.default)
         for each in parameters
-        if each.kind is not inspect.Parameter.VAR_KEYWORD and each.name not in entry.fixed
+        if each.kind is not each.VAR_KEYWORD and each.name not in entry.fixed
     }
     if entry.target == _TWO_STAGE:
         from evenrank.rankers.neural.reranking import setting_types
@@ -155,7 +151,7 @@ def _parameters(name: str) -> dict[str, tuple[Any, Any]]:
 
 
 def search(
-    where: Index | str | os.PathLike[str] | None,
+    where: Any,
     queries: Any,
     *,
     ranker: str = "bm25",
@@ -169,7 +165,9 @@ def search(
     ----------
     where
         An index, the path of one, or the address of a live engine (``sqlite:///…``, ``postgresql://…``,
-        ``elasticsearch://…``, ``opensearch://…``, ``http://…``). None for ``perfect`` and ``random``.
+        ``elasticsearch://…``, ``opensearch://…``, ``http://…``). Or a ranker of your own: an object with
+        ``rank(queries, depth)`` that returns a run, or a function ``f(query, depth)`` that returns the
+        results of one query. None for ``perfect`` and ``random``.
     queries
         Anything :func:`evenrank.data.read.read_queries` takes; or just a text or a list of texts, which are
         called q1, q2, ….
@@ -207,10 +205,14 @@ def _names_a_file(text: str) -> bool:
     return could_be_a_path and re.sub(r"\.(gz|zst)$", "", text.lower()).endswith(SUFFIXES)
 
 
-def ranker_for(where: Index | str | os.PathLike[str] | None, name: str = "bm25", **settings: Any) -> Ranker:
-    """The ranker of this name on an index, or the live engine at this address."""
+def ranker_for(where: Any, name: str = "bm25", **settings: Any) -> Ranker:
+    """The ranker of this name on an index, the live engine at this address, or a ranker of the user's own."""
+    if hasattr(where, "rank"):
+        if settings:
+            raise InputError(f"{type(where).__name__} has its settings already; leave out {min(settings)}")
+        return as_ranker(where)
     if is_engine(where):
-        return make(str(where), **settings)
+        return make(where, **settings)
     if where is None:
         if needs_index(name):
             raise InputError(f"{name} searches an index; make one with: evenrank index DOCS -o IDX")
