@@ -118,10 +118,8 @@ class Groups(View):
                 f"{name}: none of its documents has a group; check that labels and run belong together"
             )
         for measure, lists in lists_of.items():
-            if (
-                self._needs_more_than_the_top(measure)
-                and (lists.lengths <= measure.params.get("cutoff", WHOLE_LIST)).all()
-            ):
+            cutoff = measure.params.get("cutoff") or WHOLE_LIST
+            if self._needs_more_than_the_top(measure) and (lists.lengths <= cutoff).all():
                 raise InputError(
                     f"{measure} compares the top of each list with the whole of it, but no list of {name} is "
                     "longer than the cut-off, so it is 0 for any ranking; retrieve more documents, name a "
