@@ -11,7 +11,8 @@ import numpy as np
 
 from benchmarks.corpus import passages
 from benchmarks.timing import REPEATS, Row, against
-from evenrank.queries.classifier import classify, load_classifier
+from evenrank.queries.classify import classify
+from evenrank.queries.model import load_classifier
 
 _QUERIES = 50_000
 

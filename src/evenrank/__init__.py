@@ -68,12 +68,12 @@ _HOME = {
     "balance": "mitigate.matching",
     "fill": "mitigate.filling",
     "even_judgments": "mitigate.judgments",
-    "classify": "queries.classifier",
-    "variants": "queries.rewriting",
+    "classify": "queries.classify",
+    "variants": "queries.variants",
     "compare_variants": "auditing.black_box",
-    "generate": "queries.generation.generating",
-    "filter_generated": "queries.generation.filtering",
-    "closeness": "queries.generation.closeness",
+    "generate": "queries.generate",
+    "filter_generated": "queries.generated",
+    "closeness": "queries.generated",
     "plan": "auditing.certainty",
     "trace": "auditing.stages",
     "preference": "mitigate.preferences",
@@ -161,13 +161,13 @@ if TYPE_CHECKING:  # `as`, so that strict type checkers know these names for pub
     from evenrank.mitigate.tradeoff import sweep as sweep
     from evenrank.psychology import audit_judgments as audit_judgments
     from evenrank.psychology import audit_rankings as audit_rankings
-    from evenrank.queries.classifier import classify as classify
-    from evenrank.queries.generation.closeness import closeness as closeness
-    from evenrank.queries.generation.filtering import filter_generated as filter_generated
-    from evenrank.queries.generation.generating import generate as generate
+    from evenrank.queries.classify import classify as classify
+    from evenrank.queries.generate import generate as generate
+    from evenrank.queries.generated import closeness as closeness
+    from evenrank.queries.generated import filter_generated as filter_generated
     from evenrank.queries.pooling import pool as pool
     from evenrank.queries.pooling import vote as vote
-    from evenrank.queries.rewriting import variants as variants
+    from evenrank.queries.variants import variants as variants
     from evenrank.rankers.catalogue import search as search
     from evenrank.rankers.index import Index as Index
     from evenrank.rankers.index.building import index as index
@@ -190,7 +190,7 @@ def _with_classifier(name: str, function: Any) -> Any:
     @wraps(function)
     def with_classifier(*args: Any, **given: Any) -> Any:
         if isinstance(given.get("genders"), str) and given["genders"] == "predict":
-            given.setdefault("classify", import_module("evenrank.queries.classifier").predicted_genders)
+            given.setdefault("classify", import_module("evenrank.queries.classify").predicted_genders)
         return function(*args, **given)
 
     with_classifier.__module__, with_classifier.__qualname__ = __name__, name  # for other processes

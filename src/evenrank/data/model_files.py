@@ -136,7 +136,7 @@ def packed(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
 
 def _header(folder: Path) -> dict[str, Any]:
     if not (folder.is_dir() or restored(folder).is_dir()):
-        raise InputError("no such model; name a folder that train or classify-train wrote", path=folder)
+        raise InputError("no such model; name the folder of a saved model", path=folder)
     path = folder / HEADER
     with reading(path):
         text = path.read_bytes()

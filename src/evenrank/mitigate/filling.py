@@ -148,7 +148,7 @@ def fill(
     >>> found.added["query_id"].to_list(), found.missing
     (['g2'], {'female': 0, 'male': 0})
     """
-    from evenrank.queries.generation.generating import read_generated
+    from evenrank.queries.generated import read_generated
 
     check_method(method, caliper, bins, range, seed)
     table, *_ = score_table(scores, None, genders)

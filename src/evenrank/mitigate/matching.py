@@ -25,7 +25,7 @@ from evenrank.data.schema import listing
 from evenrank.errors import InputError, check_choice, check_whole
 from evenrank.measures.association import BINS, Association, association, pair_scores
 from evenrank.mitigate.training_sets import data_set, read_triples, write_reported
-from evenrank.queries.generation.generating import own_number
+from evenrank.queries.generated import stable_hash
 from evenrank.rankers.index import Index
 from evenrank.rankers.lexical import BM25
 from evenrank.show.grid import Displayed
@@ -160,7 +160,7 @@ class Balanced(Displayed):
     def _query_ids(self) -> list[str]:
         """The queries that are known to stay, in the order of numbers that only their ids decide."""
         staying = {*self.kept["query_id"].to_list(), *self.neither}
-        return sorted(staying, key=lambda query: own_number(0, query))
+        return sorted(staying, key=lambda query: stable_hash(0, query))
 
 
 def _as_frame(rows: list[dict[str, Any]], path: Any) -> pl.DataFrame:

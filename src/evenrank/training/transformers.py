@@ -22,13 +22,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from evenrank.data.files import writing
+from evenrank.data.checkpoint import Checkpoint
 from evenrank.errors import InputError, check_choice, check_whole
 from evenrank.rankers.base import Progress, Say
 from evenrank.training.examples import GOES_ON, Examples, Job
 from evenrank.training.fitting import DivergedError, Training
 
-_FACTS = "facts.json"
 _CHECK = "eval_dev_mrr@10"
 """What the library calls RR@10 on the dev queries."""
 _LOOKED = 1000
@@ -176,7 +175,8 @@ def _train(job: Job, model: Any) -> list[dict[str, float]]:
 
     kind, recipe, result, checkpoint = job.kind, job.recipe, job.found, job.checkpoint
     # The library keeps the weights of the model, not those of an adversary: such training begins anew.
-    goes_on = is_same(checkpoint, job.data) and not recipe.adversary
+    kept = Checkpoint(checkpoint, job.data)
+    goes_on = kept.can_resume() and not recipe.adversary
     library = import_module(
         f"sentence_transformers.{'cross_encoder' if kind == 'cross-encoder' else 'sentence_transformer'}"
     )
@@ -236,8 +236,8 @@ def _train(job: Job, model: Any) -> list[dict[str, float]]:
     for default in (transformers.PrinterCallback, transformers.ProgressCallback):
         trainer.remove_callback(default)
     if not goes_on:
-        shutil.rmtree(checkpoint, ignore_errors=True)
-    write_facts(checkpoint, job.data)
+        kept.clear()
+    kept.start()
     last = last_checkpoint(checkpoint, recipe.patience) if goes_on else None
     if last is not None:
         job.say(f"{GOES_ON} step {last.name.rpartition('-')[2]} of {steps}")
@@ -413,21 +413,6 @@ def _waited(log: Iterable[Mapping[str, Any]]) -> int:
     for rr in (each[_CHECK] for each in log if _CHECK in each):
         best, waited = (rr, 0) if rr > best else (best, waited + 1)
     return waited
-
-
-def is_same(checkpoint: Path, data: Mapping[str, Any]) -> bool:
-    """Whether the folder belongs to a training with the same facts."""
-    try:
-        return bool(json.loads((checkpoint / _FACTS).read_bytes()) == json.loads(json.dumps(dict(data))))
-    except (OSError, ValueError):
-        return False
-
-
-def write_facts(checkpoint: Path, data: Mapping[str, Any]) -> None:
-    """Make the folder of a training, and say in it whose it is."""
-    checkpoint.mkdir(parents=True, exist_ok=True)
-    with writing(checkpoint / _FACTS) as file:
-        file.write(json.dumps(dict(data), sort_keys=True).encode())
 
 
 def last_checkpoint(folder: Path, patience: int | None = None) -> Path | None:

@@ -175,7 +175,7 @@ def _fill(
     """Add generated queries, and write the data set."""
     from evenrank.mitigate.filling import fill
     from evenrank.mitigate.matching import association_scores
-    from evenrank.queries.generation.generating import read_generated
+    from evenrank.queries.generated import read_generated
     from evenrank.rankers.index import Index
 
     searched, built = Index.open(index), read_generated(generated)
