@@ -13,6 +13,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -140,8 +141,10 @@ class Features:
         self._rank = {word: rank for rank, word in enumerate(self.vocabulary)}
         self.columns = BUCKETS + len(self.vocabulary) + LEANINGS
         table = genderedness()
-        self._leaning = dict(zip(table.words.to_pylist(), table.values.tolist(), strict=True))
+        values = zip(table.words.to_pylist(), (_LEANING * table.values).tolist(), strict=True)
+        self._leaning = {word: value for word, value in values if word not in stop_words()}
         self._known = lru_cache(1 << 17)(self._look_up)
+        self._plain = lru_cache(1 << 17)(self._is_plain)
         self._lists = plain_queries()["work_words"], place_words()
 
     def read(self, text: str) -> Reading:
@@ -177,19 +180,23 @@ class Features:
 
     def matrix(self, readings: Sequence[Reading]) -> Any:
         """One sparse row for each query."""
-        columns: list[int] = []
-        values: list[float] = []
-        bounds = [0]
-        for reading in readings:
+        columns: list[Any] = []  # arrays of columns, of all groups one after another
+        values: list[float] = []  # one for each array
+        sizes = np.zeros(len(readings) + 1, np.int64)
+        for row, reading in enumerate(readings, 1):
             for group, length in self._groups(reading):
+                size = sum(map(len, group))
                 columns += group
-                values += [length / math.sqrt(len(group))] * len(group) if length else [1.0] * len(group)
+                values += [length / math.sqrt(size) if length else 1.0] * len(group)
+                sizes[row] += size
             for column, value in enumerate(self._leanings(reading), self.columns - LEANINGS):
-                columns.append(column)
+                columns.append((column,))
                 values.append(value)
-            bounds.append(len(columns))
-        arrays = (np.array(values, np.float32), np.array(columns, np.int32), np.array(bounds, np.int64))
-        return csr_matrix(arrays, shape=(len(readings), self.columns))
+                sizes[row] += 1
+        lengths = np.fromiter(map(len, columns), np.int64, len(columns))
+        flat = np.fromiter(chain.from_iterable(columns), np.int32, int(lengths.sum()))
+        data = np.repeat(np.array(values, np.float32), lengths)
+        return csr_matrix((data, flat, sizes.cumsum()), shape=(len(readings), self.columns))
 
     def _look_up(self, word: str) -> tuple[str, str, str]:
         """What kind of cue a word is, its symbol, and its gender."""
@@ -223,25 +230,24 @@ class Features:
             return "", "strange", ""
         return "", "common" if rank < KNOWN else "known" if rank < FAMILIAR else "rare", ""
 
-    def _groups(self, reading: Reading) -> list[tuple[list[int], float]]:
-        """The columns of each group of features, and the length of the group; 0 if each counts 1."""
+    def _groups(self, reading: Reading) -> list[tuple[list[Sequence[int]], float]]:
+        """The columns of each group of features, in parts, and its length; 0 if each feature counts 1."""
         words, symbols, hidden = reading.words, reading.symbols, reading.hidden
         if not words:
             return []
         shown = [self._shown(word, symbols[at]) if at in hidden else word for at, word in enumerate(words)]
         plain = [
-            word if at not in hidden and self._is_plain(word) else symbols[at]
-            for at, word in enumerate(words)
+            word if at not in hidden and self._plain(word) else symbols[at] for at, word in enumerate(words)
         ]
         around = ["^", *shown, "$"]
-        letters = [column for at, word in enumerate(words) if at not in hidden for column in _letters(word)]
+        letters: list[Sequence[int]] = [_letters(word) for at, word in enumerate(words) if at not in hidden]
         patterns = _grams("k", ["^", *symbols, "$"], (1, 2, 3)) + _grams("m", ["^", *plain, "$"], (2, 3))
         return [
-            ([self._word(word) for word in shown], WORD_LENGTH),
-            (_grams("p", around, (2,)), PAIR_LENGTH),
+            ([[self._word(word) for word in shown]], WORD_LENGTH),
+            ([_grams("p", around, (2,))], PAIR_LENGTH),
             *([(letters, LETTER_LENGTH)] if letters else []),
-            (patterns, PATTERN_LENGTH),
-            (self._questions(reading, around), 0.0),
+            ([patterns], PATTERN_LENGTH),
+            ([self._questions(reading, around)], 0.0),
         ]
 
     def _questions(self, reading: Reading, around: list[str]) -> list[int]:
@@ -276,9 +282,8 @@ class Features:
 
     def _leanings(self, reading: Reading) -> tuple[float, ...]:
         """The genderedness of the shown words: mean, greatest, least, mean of absolute values."""
-        shown = [word for at, word in enumerate(reading.words) if at not in reading.hidden]
-        words = [word for word in shown if word in self._leaning and word not in stop_words()]
-        known = [_LEANING * self._leaning[word] for word in words]
+        shown = (word for at, word in enumerate(reading.words) if at not in reading.hidden)
+        known = [self._leaning[word] for word in shown if word in self._leaning]
         if not known:
             return ()
         size = len(known)
@@ -332,11 +337,14 @@ def _place_names() -> frozenset[str]:
 
 
 def _grams(kind: str, symbols: list[str], sizes: tuple[int, ...]) -> list[int]:
-    return [
-        _bucket(f"{kind} " + " ".join(symbols[at : at + size]))
-        for size in sizes
-        for at in range(len(symbols) - size + 1)
-    ]
+    """The columns of so many symbols in a row."""
+    rows = (zip(*(symbols[at:] for at in range(size)), strict=False) for size in sizes)
+    return [_gram(kind, gram) for grams in rows for gram in grams]
+
+
+@lru_cache(maxsize=1 << 18)
+def _gram(kind: str, symbols: tuple[str, ...]) -> int:
+    return _bucket(f"{kind} {' '.join(symbols)}")
 
 
 @lru_cache(maxsize=1 << 17)

@@ -83,8 +83,8 @@ class StaticClassifier:
     Three scores of a query decide. The first says whether it is about a woman or a man at all. The second
     says which, where neither a gendered word nor a name does (*who is obama*). The third says how much the
     query is like the annotated ones, which were pooled because their results lean: half of them are gendered,
-    of a query log far fewer are. The first score gains `likeness` · tanh(third). The annotated queries hold
-    no word of rekabsaz2020; where a query does, the first score loses `doubt` instead.
+    of a query log far fewer are. The first score gains `likeness` · tanh(third), but for queries that hold a
+    word of rekabsaz2020: the annotated ones hold none.
 
     With a gendered word or a name, the gender is that of the word, so that a query and its mirror image have
     mirrored labels. A query that holds a word of rekabsaz2020 is never neutral: no class is more likely than
@@ -96,9 +96,8 @@ class StaticClassifier:
         What makes numbers of queries.
     weights, bias
         One column for each score.
-    likeness, doubt
-        Weight of the third score; what is taken from the first one where there is a word of rekabsaz2020, as
-        it may belong to the title of a song.
+    likeness
+        Weight of the third score.
     temperature
         What the first score is divided by, so that probabilities are calibrated.
     shares
@@ -118,14 +117,13 @@ class StaticClassifier:
         bias: npt.NDArray[np.float64],
         *,
         likeness: float,
-        doubt: float,
         temperature: float,
         shares: npt.NDArray[np.float64],
         trained_on: npt.NDArray[np.uint32],
         facts: Mapping[str, Any],
     ) -> None:
         self.features, self.weights, self.bias = features, weights, bias
-        self.likeness, self.doubt, self.temperature = likeness, doubt, temperature
+        self.likeness, self.temperature = likeness, temperature
         self.shares, self.trained_on, self.facts = shares, trained_on, dict(facts)
 
     def predict_proba(self, texts: Sequence[str]) -> Probabilities:
@@ -137,7 +135,7 @@ class StaticClassifier:
         own = np.array([share.get(reading.gender or "", math.nan) for reading in readings])
         male_share = np.where(np.isnan(own), _sigmoid(male), own)
         is_explicit = np.array([reading.is_explicit for reading in readings])
-        gendered = gendered + np.where(is_explicit, -self.doubt, self.likeness * np.tanh(like))
+        gendered = gendered + np.where(is_explicit, 0, self.likeness * np.tanh(like))
         is_group = np.array([reading.names_a_group for reading in readings])
         about = np.where(is_group, SHARE_OF_OWN, _sigmoid(gendered / self.temperature))
         result = np.column_stack([about * (1 - male_share), about * male_share, 1 - about])
@@ -181,7 +179,7 @@ class StaticClassifier:
             "shares": self.shares,
             "trained_on": self.trained_on,
         }
-        numbers = {"likeness": self.likeness, "doubt": self.doubt, "temperature": self.temperature}
+        numbers = {"likeness": self.likeness, "temperature": self.temperature}
         write_model(path, self.name, {**self.facts, **numbers}, {_FILE: packed(arrays)})
 
     @classmethod
@@ -204,7 +202,6 @@ class StaticClassifier:
                 weights,
                 arrays["bias"],
                 likeness=float(facts.pop("likeness")),
-                doubt=float(facts.pop("doubt")),
                 temperature=float(facts.pop("temperature")),
                 shares=shares,
                 trained_on=arrays["trained_on"].astype(np.uint32),

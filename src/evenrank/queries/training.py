@@ -52,9 +52,6 @@ class Settings:
     likeness
         By how much a query that is like the annotated ones is more probably about somebody, and one that is
         like those of other collections less.
-    doubt
-        What the score of being about somebody is lowered by where a query holds a word of rekabsaz2020: such
-        words also stand in titles of songs and films.
     threshold
         What the score of being about somebody is lowered by: higher values mean fewer female and male labels,
         and more of them right.
@@ -70,7 +67,6 @@ class Settings:
     vectors: float = 0.6
     vocabulary: int = 30_000
     likeness: float = 0.8
-    doubt: float = 0.8
     threshold: float = -0.1
     temperature: float = 1.0
 
@@ -195,7 +191,6 @@ def train_classifier(
         rounded(weights),
         np.array([gendered[1] - chosen.threshold, male[1], like[1]]),
         likeness=chosen.likeness,
-        doubt=chosen.doubt,
         temperature=chosen.temperature,
         shares=(counts + 1) / (counts.sum() + len(LABELS)),
         trained_on=np.unique(query_hashes([*given.texts, *more.texts, *nobody, *guessed])),
