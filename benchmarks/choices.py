@@ -48,7 +48,7 @@ def files() -> dict[str, dict[str, float]]:
     with tempfile.TemporaryDirectory() as folder:
         docs, tally = Path(folder) / "docs.tsv", Path(folder) / "tally.parquet"
         write_tsv(docs, 100_000_000)
-        tally_to_file(docs, tally, cached=False)
+        tally_to_file(docs, tally)
 
         def arrow(threads: bool) -> None:
             with csv.open_csv(
@@ -69,7 +69,5 @@ def files() -> dict[str, dict[str, float]]:
         splitting = in_turns(
             ours=ours, pyarrow=lambda: arrow(False), pyarrow_with_threads=lambda: arrow(True)
         )
-        reading = in_turns(
-            read=lambda: Tally.read(tally), count=lambda: tally_to_file(docs, tally, cached=False)
-        )
+        reading = in_turns(read=lambda: Tally.read(tally), count=lambda: tally_to_file(docs, tally))
     return {"splitting": splitting, "tally": reading}

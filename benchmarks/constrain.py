@@ -16,9 +16,9 @@ from benchmarks.timing import Row
 from evenrank import demo
 from evenrank.data.runs import read_run
 from evenrank.measures.inputs import Inputs
-from evenrank.mitigate.constrain.limits import parse_limits, rows_of
-from evenrank.mitigate.constrain.reranking import applied
-from evenrank.mitigate.constrain.solving import Solved, gains, solve, warm_up
+from evenrank.mitigate._solver.lists import Solved, gains, solve, warm_up
+from evenrank.mitigate.constrain import applied
+from evenrank.mitigate.limits import parse_limits, rows_of
 
 _CANDIDATES, _RANKS, _BUDGET = 100, 10, 0.05
 _LIMITS = (

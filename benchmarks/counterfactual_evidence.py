@@ -46,21 +46,22 @@ def counterfactual(data: Path) -> dict[str, Any]:
     gendered = [*pairs["female"], *pairs["male"]]
     given: dict[str, Any] = {
         "rankers": RANKERS,
-        "qrels": read_qrels(folder / "qrels.txt").filter(pl.col("doc_id").is_in(gendered)),
+        "pairs": True,
+        "candidates": read_qrels(folder / "qrels.txt").filter(pl.col("doc_id").is_in(gendered)),
         "vectors": str(data / "data" / "vectors" / "glove-100d.bin.gz"),
         "depth": 2000,
         "at": None,
     }
     files = folder / "docs.jsonl", folder / "queries.tsv"
-    mirrored = er.counterfactual(*files, **given)
-    written = er.counterfactual(*files, variants=pairs.select("female", "male"), **given)
+    mirrored = er.mirror(*files, **given)
+    written = er.mirror(*files, variants=pairs.select("female", "male"), **given)
     return {
         "mirror images": _content(mirrored),
         "written by people": _content(written),
         "by expected stereotype": {
-            ranker: _by_stereotype(mirrored.pairs, folder, ranker) for ranker in RANKERS
+            ranker: _by_stereotype(mirrored.values, folder, ranker) for ranker in RANKERS
         },
-        "agreement": {ranker: _agreement(mirrored.pairs, written.pairs, ranker) for ranker in RANKERS},
+        "agreement": {ranker: _agreement(mirrored.values, written.values, ranker) for ranker in RANKERS},
     }
 
 

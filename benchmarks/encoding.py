@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.corpus import passages
 from benchmarks.timing import Row, against
 from evenrank.rankers.dense import dense
-from evenrank.rankers.index.building import index
+from evenrank.rankers.indexing import index
 
 _CHARACTERS = 100_000
 

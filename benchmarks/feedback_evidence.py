@@ -16,7 +16,7 @@ from evenrank.data.runs import read_run
 from evenrank.mitigate.feedback_sweep import FeedbackSweep
 from evenrank.rankers import make
 from evenrank.rankers.index import Index
-from evenrank.rankers.index.building import index as build
+from evenrank.rankers.indexing import index as build
 
 _SPLITS = {"time": None, "grepbiasir": None, "squad": "test"}
 _SWEPT = ("time", "squad")
@@ -102,7 +102,7 @@ def _sweep(swept: FeedbackSweep) -> dict[str, Any]:
     rows = [_short(step.to_dict()) for step in swept]
     gains = swept.per_query("ARaB@10", lambda_=_SHOWN)["gain"]
     return {
-        "first stage": {str(m.measure): {"value": m.value, "abs": m.summary.abs} for m in swept.first},
+        "first stage": {str(m.measure): {"value": m.value, "abs": m.abs} for m in swept.first},
         "steps": rows,
         "largest λ up to which AP does not fall significantly": swept.harmless("AP"),
         "largest λ up to which nDCG@10 does not fall significantly": swept.harmless("nDCG@10"),

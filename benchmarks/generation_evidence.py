@@ -27,10 +27,10 @@ import polars as pl
 import evenrank as er
 from benchmarks.corpus import shared
 from benchmarks.pages import DOCS, committed_source, fill, write_evidence
+from evenrank.data.files import cache_dir
 from evenrank.queries.generate import generate
 from evenrank.queries.generated import Generated, filter_generated
 from evenrank.show.numbers import p_value
-from evenrank.text.cache import root
 from evenrank.text.tokens import tokens
 
 HELD_OUT = 300
@@ -41,19 +41,19 @@ COPIED = 8
 
 
 def home() -> Path:
-    return root() / "evidence" / "generation"
+    return cache_dir() / "evidence" / "generation"
 
 
 @lru_cache(maxsize=2)
 def collection(name: str) -> Any:
     """Training and test part, and an index."""
-    from evenrank.rankers.index.building import own_index
+    from evenrank.rankers.indexing import cached_index
 
     found = shared()
     if found is None:
         raise SystemExit("the evidence needs the test data; set EVENRANK_TEST_DATA")
     train, test = (er.load(found / "data" / name, split=split) for split in ("train", "test"))
-    return train, test, own_index(test.docs)
+    return train, test, cached_index(test.docs)
 
 
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
@@ -174,9 +174,7 @@ def _trip(found: dict[str, Any], which: str) -> float:
 
 
 def shown_writer(name: str) -> Any:
-    from evenrank.queries.generation.language import LanguageWriter
-
-    from evenrank.queries.generate import SHOTS, examples
+    from evenrank.queries.generate import SHOTS, LanguageWriter, examples
 
     train, _, _ = collection(name)
     return LanguageWriter(examples=examples(train.docs, train.queries, train.qrels, SHOTS, 0))

@@ -54,7 +54,7 @@ def rows() -> Iterator[Row]:
 @cache
 def _table() -> dict[str, float]:
     table = genderedness()
-    return dict(zip(table.words.to_pylist(), table.values.astype(float).tolist(), strict=True))
+    return dict(zip(table.words, table.values.astype(float).tolist(), strict=True))
 
 
 def straightforward(

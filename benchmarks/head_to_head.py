@@ -22,10 +22,9 @@ from benchmarks.pages import fill, interval, number, table
 from evenrank import stats
 from evenrank.data.runs import read_run
 from evenrank.measures.inputs import Inputs
-from evenrank.mitigate.constrain.limits import parse_limits
-from evenrank.mitigate.constrain.reranking import applied, reordered_run
-from evenrank.mitigate.constrain.rows import alternatives_for
-from evenrank.mitigate.constrain.solving import gains, solve, warm_up
+from evenrank.mitigate._solver.lists import gains, solve, warm_up
+from evenrank.mitigate.constrain import applied, reordered_run
+from evenrank.mitigate.limits import Limit, parse_limits
 from evenrank.show.numbers import p_value
 
 _AT, _CANDIDATES, _BUDGET = 10, 100, 0.2
@@ -161,7 +160,7 @@ class _Seen:
         started = time.process_time()
         for query, start in enumerate(self.first.tolist()):
             bounded = replace(condition, bound=float(abs(theirs[bias][query])))
-            rows = alternatives_for(bounded, limit.lists, query)
+            rows = Limit(bounded, limit.lists).alternatives(query)
             ranks = min(_AT, len(self.gain[query]))
             found = solve(self.gain[query], rows, ranks, budget=_BUDGET, exact=False)
             order[start : start + len(found.order)] = start + found.order

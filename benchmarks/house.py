@@ -30,20 +30,19 @@ _REPEATS = 5
 _LATER = tuple(
     """
     rankers/neural/ training/ cli/neural.py mitigate/trained.py
-    spark/
+    spark.py
     queries/generation/ queries/rewriting.py cli/generate.py
     auditing/bundle.py auditing/datasheet.py auditing/profiles.py auditing/selection.py cli/bundling.py
     cli/verify.py
     auditing/black_box.py measures/variants.py cli/compare_variants.py
-    measures/pairs.py show/notebook.py measures/absolute.py
+    measures/compare.py show/notebook.py
     auditing/certainty.py stats/equivalence.py auditing/stages.py show/charts/stages.py
-    mitigate/projection.py mitigate/preferences.py cli/sources.py
+    mitigate/projection.py mitigate/mirror.py cli/sources.py
     measures/document_bias.py mitigate/negatives.py mitigate/filling.py mitigate/judgments.py
     mitigate/training_sets.py
     cli/mitigate/training_sets.py
     mitigate/rebalancing.py mitigate/prefixes.py
     server/sequences.py server/changes.py data/sequences.py
-    measures/expected_exposure.py
     auditing/rules.py
     parallel.py cli/streams.py queries/teaching.py
     """.split()

@@ -41,7 +41,7 @@ def image_search(data: Path) -> dict[str, Any]:
 
 
 def _with_interval(measured: Any, feature: str) -> dict[str, Any]:
-    interval = stats.mean_interval(np.array([float(row.bias) for row in measured.of(feature)]))
+    interval = stats.mean_interval(measured.of(feature)["bias"].to_numpy())
     return measured.summary(feature) | {"MB low": interval.low, "MB high": interval.high}
 
 

@@ -14,7 +14,7 @@ import polars as pl
 
 import evenrank as er
 from benchmarks.corpus import shared
-from evenrank.text.cache import root
+from evenrank.data.files import cache_dir
 
 DEPTH = 100
 TRANSFORMERS = ("bi-encoder", "hybrid", "head", "cross-encoder", "fine-tuned bi-encoder")
@@ -37,7 +37,7 @@ class Unit(NamedTuple):
 
 def home() -> Path:
     """Where models are kept."""
-    return root() / "evidence" / "neural"
+    return cache_dir() / "evidence" / "neural"
 
 
 def data() -> Path:
@@ -52,13 +52,13 @@ def collection(name: str) -> Any:
     """Training and test part of a collection, its index and first-stage run of the test queries."""
     folder = data() / name
     train, test = er.load(folder, split="train"), er.load(folder, split="test")
-    from evenrank.rankers.index.building import own_index
+    from evenrank.rankers.indexing import cached_index
     from evenrank.rankers.neural.saved import text_hashes
 
     # Some questions were asked twice, and stand in both parts: the test is on the others.
     seen = np.isin(text_hashes(test.queries["text"]), text_hashes(train.queries["text"]))
     test = test._replace(queries=test.queries.filter(pl.Series(~seen)))
-    index = own_index(test.docs)
+    index = cached_index(test.docs)
     first = er.search(index, test.queries, depth=DEPTH)
     return train, test, index, first
 

@@ -19,12 +19,12 @@ from benchmarks.small_wiki import loaded
 from evenrank import stats
 from evenrank.data.docs import open_docs
 from evenrank.data.runs import read_run
-from evenrank.mitigate.counterfactuals import neutral_queries
-from evenrank.rankers.dense import Encoder
-from evenrank.rankers.neural.encodings import Encodings
+from evenrank.mitigate.mirror import neutral_queries
+from evenrank.rankers.encoder import Encoder
+from evenrank.rankers.encodings import Encodings
+from evenrank.rankers.projection import GenderProjection
 from evenrank.show.charts.long_form import long_form, long_frame
 from evenrank.show.report import write_chart
-from evenrank.vectors.debias import GenderProjection
 
 _STRENGTHS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5)
 _DEPTH = 100

@@ -10,7 +10,7 @@ import polars as pl
 
 import evenrank as er
 from evenrank.measures.disparity import percent_of_lower
-from evenrank.psychology import LEVEL, Characteristic
+from evenrank.psychology import LEVEL
 from evenrank.text.lexicon import CHARACTERISTICS, Lexicon, dictionary, female_and_male
 
 # A. Bigdeli, thesis, Section 3.1.2: for which queries the judged documents show more of it.
@@ -34,16 +34,17 @@ def psychology(data: Path) -> dict[str, Any]:
     """The thesis' directions on its own scores, and the open dictionary against human labels."""
     folder = data / "data" / "liwc"
     audit = er.audit_judgments(scores=[folder / f"{name}.csv" for name in ("female", "male", "neutral")])
+    rows = {row["characteristic"]: row for row in audit.characteristics.to_dicts()}
     groups = dictionary().groups
     return {
         "queries": audit.queries,
         "affiliation": audit.affiliation,
         "characteristics compared": len(audit.characteristics),
         "claims": {
-            name: {"claim": claim, "outcome": _outcome(audit[name], claim), **audit[name].to_dict()}
+            name: {"claim": claim, "outcome": _outcome(rows[name], claim), **rows[name]}
             for name, claim in _CLAIMS.items()
         },
-        "all": {one.name: one.to_dict() for one in audit.characteristics},
+        "all": rows,
         "open dictionary": {
             "hash": dictionary().hash,
             "entries": len({word for words in groups.values() for word in words}),
@@ -56,13 +57,13 @@ def psychology(data: Path) -> dict[str, Any]:
     }
 
 
-def _outcome(one: Characteristic, claim: str) -> str:
-    p, corrected = one.welch.p, one.p_holm
+def _outcome(row: dict[str, Any], claim: str) -> str:
+    p, corrected = row["p"], row["p_holm"]
     if p is None or corrected is None:
         return "unknown"
     if claim == "similar":
         return "holds" if p >= LEVEL else "does not hold"
-    if one.higher != claim or p >= LEVEL:
+    if ("female" if row["difference"] > 0 else "male") != claim or p >= LEVEL:
         return "does not hold"
     return "holds" if corrected < LEVEL else "holds only uncorrected"
 

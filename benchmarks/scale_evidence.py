@@ -59,7 +59,7 @@ def main(wanted: list[str]) -> None:
 
 def spark() -> dict[str, Any]:
     """Tally and measures of wiki by two workers, each with one core, against one machine."""
-    from evenrank.spark.files import read_docs, read_run, session, tally_files
+    from evenrank.spark import read_docs, read_run, session, tally_files
 
     data = shared()
     if data is None:
@@ -73,7 +73,7 @@ def spark() -> dict[str, Any]:
         run = Path(folder) / "bm25.run"
         index = er.index(docs, Path(folder) / "index")
         write_run(er.search(index, wiki.queries, depth=100), run, name="bm25")
-        tally, here = _timed(lambda: er.tally(docs, cached=False))
+        tally, here = _timed(lambda: er.tally(docs))
         made = session(_MASTER)
         made.conf.set("spark.sql.shuffle.partitions", "4")
         warm, there = Path(folder) / "warm.parquet", Path(folder) / "spark.parquet"
@@ -118,7 +118,7 @@ def spark() -> dict[str, Any]:
 
 def spark_throughput() -> dict[str, Any]:
     """What a tally of a gigabyte costs in Spark, step by step, with warm workers."""
-    from evenrank.spark.files import read_docs, session, tally_files
+    from evenrank.spark import read_docs, session, tally_files
 
     found: dict[str, Any] = {"master": "local[2]", "passages": "recombined"}
     with tempfile.TemporaryDirectory() as folder:
@@ -131,14 +131,14 @@ def spark_throughput() -> dict[str, Any]:
         made = session("local[2]")
         given, output = read_docs(made, [str(docs)]), Path(folder) / "tally.parquet"
         steps: dict[str, Callable[[], Any]] = {
-            "one machine, 2 threads": lambda: er.tally(docs, cached=False),
+            "one machine, 2 threads": lambda: er.tally(docs),
             "Spark, lines read": lambda: _run_through(made.read.text(str(docs))),
             "Spark, lines split": lambda: _run_through(given),
             "Spark, rows through Python untouched": lambda: _run_through(
                 given.mapInArrow(_untouched, given.schema)
             ),
             "Spark, rows tallied": lambda: _run_through(er.tally(given)),
-            "one machine, 2 threads, into a file": lambda: tally_to_file(docs, output, cached=False),
+            "one machine, 2 threads, into a file": lambda: tally_to_file(docs, output),
             "Spark, files tallied into a file": lambda: tally_files(made, [str(docs)], str(output)),
         }
         for name, step in steps.items():

@@ -34,8 +34,8 @@ from benchmarks.lucene import Spent, lucene
 from benchmarks.timing import REPEATS, Row, peak_memory
 from evenrank.data.docs import open_docs as as_docs
 from evenrank.parallel import thread_count
-from evenrank.rankers.index.analysis import read_stop_words
-from evenrank.rankers.lexical import BM25, Bags, retrieve
+from evenrank.rankers.analysis import read_stop_words
+from evenrank.rankers.lexical import BM25, QueryTerms, retrieve
 
 _DEPTHS = (10, 100, 1000)
 _QUERIES = 1000
@@ -132,8 +132,9 @@ def _both(function: Callable[[], Any]) -> tuple[float, float]:
 
 def _feedback(name: str, index: er.Index, made: Any, queries: pl.DataFrame) -> Iterator[Row]:
     """Queries with many terms."""
-    bags = Bags.of_texts(queries["text"].to_arrow(compat_level=pl.CompatLevel.oldest()), index)
-    offsets, documents, _ = retrieve(index, bags, model=BM25(), depth=5)
+    bags = QueryTerms.of_texts(queries["text"], index)
+    counts, documents, _ = retrieve(index, bags, model=BM25(), depth=5)
+    offsets = np.cumsum([0, *counts])
     expanded = []
     for row in range(len(queries)):
         weights: dict[int, float] = {}

@@ -13,8 +13,8 @@ import polars as pl
 import evenrank as er
 from benchmarks.neural_units import WIKI_TEST, drawn
 from evenrank.data.docs import open_docs
-from evenrank.rankers.dense import Encoder
-from evenrank.rankers.neural.encodings import Encodings
+from evenrank.rankers.encoder import Encoder
+from evenrank.rankers.encodings import Encodings
 from evenrank.rankers.neural.onnx_models import Backend
 from evenrank.rankers.neural.saved import text_hashes
 

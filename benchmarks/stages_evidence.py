@@ -79,7 +79,7 @@ def stages_trained(data: Path) -> dict[str, Any]:
             }
             rankers = {system: reranked(model, depth) for system, model in models.items()}
             how = "a language model" if systems == _SLOWEST else "trained on SQuAD"
-            found[f"{name}, {how}, first {depth} of BM25"] = er.preference(
+            found[f"{name}, {how}, first {depth} of BM25"] = er.mirror(
                 docs, asked, rankers=rankers, measure="ARaB@10"
             ).to_dict()
     made = {"preference": found}
@@ -91,7 +91,7 @@ def stages_trained(data: Path) -> dict[str, Any]:
 def _mirrored(data: Path, name: str, cutoff: int, way: _Way) -> dict[str, Any]:
     """The mirror test of all rankers."""
     docs, queries, _ = loaded(data, name)
-    test = er.preference(
+    test = er.mirror(
         docs,
         queries,
         rankers=_rankers(name),

@@ -101,7 +101,7 @@ def _file_to_file(size: int) -> Row:
             "published Python, line by line, pickled",
             25,
             peer,
-            lambda: tally_to_file(docs, result, _LEXICON, tokenizer="whitespace", cached=False),
+            lambda: tally_to_file(docs, result, _LEXICON, tokenizer="whitespace"),
             bytes=docs.stat().st_size,
         )
 
@@ -110,7 +110,7 @@ _CHILD = """
 import sys
 from benchmarks.timing import peak_memory
 from evenrank.text.tally import tally_to_file
-tally_to_file(sys.argv[1], sys.argv[2], cached=sys.argv[3] == "cached")
+tally_to_file(sys.argv[1], sys.argv[2])
 print(peak_memory())
 """
 
@@ -123,13 +123,10 @@ def _growth() -> Iterator[Row]:
         for size in (300_000_000, 375_000_000, 3_000_000_000):
             write_tsv(docs, size)
             if size != 375_000_000:
-                command = [sys.executable, "-c", _CHILD, str(docs), str(result), "cached"]
-                environment = {**os.environ, "EVENRANK_CACHE": str(Path(folder) / f"cache-{size}")}
-                memory[size] = float(subprocess.check_output(command, env=environment, text=True))
+                command = [sys.executable, "-c", _CHILD, str(docs), str(result)]
+                memory[size] = float(subprocess.check_output(command, text=True))
             if size != 300_000_000:
-                times[size] = min(
-                    seconds(lambda: tally_to_file(docs, result, cached=False)) for _ in range(3)
-                )
+                times[size] = min(seconds(lambda: tally_to_file(docs, result)) for _ in range(3))
     small, large = memory.values()
     yield Row("peak memory of a 3 GB tally", "–", 1024, round(large), "MB", {"at 300 MB": round(small)})
     short, long = times.values()

@@ -14,7 +14,7 @@ from evenrank import stats
 from evenrank.data.docs import Dataset
 from evenrank.data.runs import read_run
 from evenrank.mitigate.curve import Point, TradeOff
-from evenrank.rankers.index.building import index as build
+from evenrank.rankers.indexing import index as build
 
 _COLLECTIONS = {"time": None, "squad": "test"}
 _BIAS, _UTILITY = er.ARaB @ 10, er.nDCG @ 10
@@ -86,7 +86,7 @@ def _beside(point: Point, curve: TradeOff, tally: er.Tally, qrels: Any) -> dict[
         utility = measured[_UTILITY].per_query()
         change = stats.paired([utility[query] for query in curve.queries], point.utilities)
         row[name] = {
-            "bias": measured[_BIAS].summary.abs,
+            "bias": measured[_BIAS].abs,
             "utility": sum(utility[query] for query in curve.queries) / len(curve.queries),
             "difference": change.difference,
             "low": change.low,

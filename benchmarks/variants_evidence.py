@@ -24,9 +24,9 @@ def variants(data: Path) -> dict[str, Any]:
     wiki = data / "data" / "wiki" / "docs.tsv.gz"
     if wiki.exists():
         from evenrank.data.docs import open_docs
-        from evenrank.rankers.index.building import own_index
+        from evenrank.rankers.indexing import cached_index
 
-        index = own_index(open_docs(wiki))  # kept in the cache
+        index = cached_index(open_docs(wiki))  # kept in the cache
         found["wiki"] = {
             name: _rows(er.compare_variants(index, triples=triples, ranker=name)) for name in ("bm25", "qld")
         }

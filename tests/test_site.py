@@ -51,7 +51,11 @@ def test_pages_load_nothing_from_elsewhere(site: Path) -> None:
 
 def test_every_public_name_is_in_the_reference(site: Path) -> None:
     text = "".join(page.read_text() for page in (site / "api").glob("*.html"))
-    missing = [name for name in evenrank._HOME if not re.search(rf">\s*{name}\s*<", text)]
+    missing = [
+        name
+        for name, home in evenrank._HOME.items()
+        if home != "ir_measures" and not re.search(rf">\s*{name}\s*<", text)
+    ]
     assert missing == []
 
 

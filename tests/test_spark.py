@@ -33,7 +33,7 @@ _RUN = "query_id string, doc_id string, score double"
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Any]:
-    from evenrank.spark.files import session
+    from evenrank.spark import session
 
     made = session("local[2]")
     made.conf.set("spark.sql.shuffle.partitions", "2")
@@ -70,7 +70,7 @@ def test_a_tally_is_that_of_one_machine_row_for_row(docs: Any) -> None:
 
 
 def test_measures_are_those_of_one_machine(spark: Any, docs: Any) -> None:
-    from evenrank.spark.files import read_run
+    from evenrank.spark import read_run
 
     measures = ["ARaB@10", "abs(RaB@5)", "NFaiRR@10", "rKL@20", "nDCG@10", "RR@10"]
     given: dict[str, Any] = {name: DATA / f"{name}.tsv" for name in ("queries", "genders")}
@@ -98,14 +98,12 @@ def test_measures_are_those_of_one_machine(spark: Any, docs: Any) -> None:
     assert there.provenance["tally"]["lexicon"] == here.provenance["tally"]["lexicon"]
 
 
-def test_runs_are_cut_to_the_depth_that_is_looked_at(spark: Any, docs: Any) -> None:
-    from evenrank.spark.measuring import _joined
+def test_runs_are_cut_to_the_depth_that_is_looked_at(spark: Any) -> None:
+    from evenrank.spark import _cut
 
-    run = spark.createDataFrame(
-        [("q", f"d{i}", float(-(i // 2))) for i in range(40)], "query_id string, doc_id string, score double"
-    )
-    assert _joined([("run", run)], None, 4, "score").count() == 6  # ranks 1 1 3 3 5 5: the tie at 5 is kept
-    assert _joined([("run", run)], None, None, "score").count() == 40
+    run = spark.createDataFrame([("q", f"d{i}", float(-(i // 2))) for i in range(40)], _RUN)
+    assert _cut(run, 4, "score").count() == 6  # ranks 1 1 3 3 5 5: the tie at 5 is kept
+    assert _cut(run, None, "score").count() == 40
 
 
 def test_judged_only_needs_the_whole_run() -> None:
@@ -141,7 +139,7 @@ def test_what_a_worker_refuses_is_told_in_one_line(spark: Any, docs: Any) -> Non
 
 @pytest.mark.parametrize("form", ["tsv", "headed", "jsonl", "parquet"])
 def test_files_become_the_file_of_one_machine(spark: Any, tmp_path: Path, form: str) -> None:
-    from evenrank.spark.files import tally_files
+    from evenrank.spark import tally_files
 
     rows = [("1", "She met her brother."), ("02", 'He said "so".'), ("3", "Nobody, nothing")]
     path = tmp_path / f"docs.{form}"
@@ -153,7 +151,7 @@ def test_files_become_the_file_of_one_machine(spark: Any, tmp_path: Path, form: 
         head = ["doc_id\ttext"] if form == "headed" else []
         path.write_text("\n".join([*head, *("\t".join(row) for row in rows)]) + "\n")
     made = tmp_path / "tally.parquet"
-    assert tally_files(spark, [str(path)], str(made)) == 3
+    assert tally_files(spark, [str(path)], str(made), "rekabsaz2020") == 3
     assert er.Tally.read(made).frame.equals(er.tally(path).frame)
     assert sorted(each.name for each in tmp_path.iterdir()) == [path.name, "tally.parquet"]
 
@@ -162,10 +160,9 @@ def test_files_become_the_file_of_one_machine(spark: Any, tmp_path: Path, form: 
 def test_workers_read_parts_of_files_themselves(
     spark: Any, tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from evenrank.spark import tallying
-    from evenrank.spark.files import tally_files
+    from evenrank.spark import tally_files
 
-    monkeypatch.setattr(tallying, "LEAST", 200)
+    monkeypatch.setattr("evenrank.spark.MIN_PART", 200)
     frame = er.load(DATA).docs.frame().head(50)
     frame = pl.concat([frame, pl.DataFrame({"doc_id": ["last"], "text": ["She said"]})])
     path = whole = tmp_path / f"docs.{form}"
@@ -185,12 +182,12 @@ def test_workers_read_parts_of_files_themselves(
             for name, some in (("0", lines[:20]), ("1", [lines[0], *lines[20:]]), ("_SUCCESS", [])):
                 (path / name).write_text("\n".join(some) + "\n")
     made = tmp_path / "tally.parquet"
-    tally_files(spark, [str(path)], str(made))
+    tally_files(spark, [str(path)], str(made), "rekabsaz2020")
     assert er.Tally.read(made).frame.equals(er.tally(whole).frame)
 
 
-def test_small_files_are_one_piece_of_work_and_empty_ones_none(spark: Any, tmp_path: Path) -> None:
-    from evenrank.spark.tallying import _numbered
+def test_small_files_are_one_piece_of_work_and_empty_ones_none(tmp_path: Path) -> None:
+    from evenrank.spark import _opened, _tasks
 
     for name, content in (("a", "doc_id\ttext\n1\tshe\n"), ("b", ""), ("c", "doc_id\ttext\n")):
         (tmp_path / name).write_text(content)
@@ -198,8 +195,8 @@ def test_small_files_are_one_piece_of_work_and_empty_ones_none(spark: Any, tmp_p
     count = er.tally_batches()
 
     def shared(*named: str) -> list[list[str]]:
-        found, _ = _numbered(spark, [[str(tmp_path / name) for name in each] for each in named], count)
-        return [[Path(path).name for path, _ in share] for share in found]
+        files = _opened([[str(tmp_path / name) for name in each] for each in named], count)
+        return [[Path(path).name for path, _ in task] for task in _tasks(files, 2)]
 
     assert shared("abcd") == [["a", "d"]]
     assert shared("a", "a") == [["a", "a"]]  # named twice: its documents will be refused as duplicates
@@ -212,26 +209,13 @@ def test_small_files_are_one_piece_of_work_and_empty_ones_none(spark: Any, tmp_p
         shared("ade")
 
 
-def test_pieces_that_workers_wrote_elsewhere_are_missed(tmp_path: Path) -> None:
-    from evenrank.spark.tallying import write_shares
-
-    class Elsewhere:  # as Spark, but what its workers write is not seen here
-        def __getattr__(self, name: str) -> Any:
-            known = {"sparkContext": self, "defaultParallelism": 2}
-            return known.get(name, lambda *given: self)
-
-    (tmp_path / "a").write_text("1\tshe\n")
-    with pytest.raises(InputError, match=r"of 1 piece that the workers wrote, 0 are here"):
-        write_shares(Elsewhere(), [[str(tmp_path / "a")]], str(tmp_path), er.tally_batches())
-
-
 def test_what_only_spark_can_read_comes_through_spark(spark: Any, tmp_path: Path) -> None:
-    from evenrank.spark.files import _local_files, tally_files
+    from evenrank.spark import _local_files, tally_files
 
     packed = tmp_path / "docs.tsv.bz2"
     packed.write_bytes(bz2.compress(b"1\tshe went\n2\the came\n"))
     assert _local_files(spark, [str(packed)]) is None
-    assert tally_files(spark, [str(packed)], str(tmp_path / "t.parquet")) == 2
+    assert tally_files(spark, [str(packed)], str(tmp_path / "t.parquet"), "rekabsaz2020") == 2
     plain = tmp_path / "docs.tsv"
     plain.write_text("1\tshe went\n")
     assert _local_files(spark, [f"file://{plain}"]) == [[str(plain)]]
@@ -240,21 +224,20 @@ def test_what_only_spark_can_read_comes_through_spark(spark: Any, tmp_path: Path
     (tmp_path / "deep" / "er").mkdir(parents=True)
     assert _local_files(spark, [str(tmp_path / "deep")]) is None
     there = f"file://{tmp_path}/made"
-    assert tally_files(spark, [str(plain)], there) == 1
+    assert tally_files(spark, [str(plain)], there, "rekabsaz2020") == 1
     assert list(Path(tmp_path, "made").glob("part-*.parquet"))
 
 
 def test_a_bad_line_in_a_later_part_is_named(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from evenrank.spark import tallying
-    from evenrank.spark.files import tally_files
+    from evenrank.spark import tally_files
 
-    monkeypatch.setattr(tallying, "LEAST", 64)
+    monkeypatch.setattr("evenrank.spark.MIN_PART", 64)
     path = tmp_path / "docs.tsv"
     path.write_text("".join(f"d{i}\tshe went to town\n" for i in range(20)) + "d20 no tab\n")
-    with pytest.raises(InputError, match=r"docs\.tsv:21: no tab"):
-        tally_files(spark, [str(path)], str(tmp_path / "t.parquet"))
+    with pytest.raises(InputError, match=r"docs\.tsv:21: 1 column instead of 2"):
+        tally_files(spark, [str(path)], str(tmp_path / "t.parquet"), "rekabsaz2020")
 
 
 def test_a_bad_line_is_one_line_on_the_terminal(tmp_path: Path) -> None:
@@ -264,19 +247,21 @@ def test_a_bad_line_is_one_line_on_the_terminal(tmp_path: Path) -> None:
     told = subprocess.run([*command, "--engine", "spark"], capture_output=True, text=True, check=False)
     said = [line for line in told.stderr.splitlines() if "ERROR" in line or "\tat " in line]
     assert (told.returncode, said) == (2, [])
-    assert told.stderr.splitlines()[-1] == f"evenrank: {path}:2: no tab; expected doc_id<TAB>text"
+    assert (
+        told.stderr.splitlines()[-1] == f"evenrank: {path}:2: 1 column instead of 2; expected doc_id<TAB>text"
+    )
 
 
 def test_a_document_that_is_there_twice_is_refused(spark: Any, tmp_path: Path) -> None:
-    from evenrank.spark.files import tally_files
+    from evenrank.spark import tally_files
 
     path = tmp_path / "docs.tsv"
     path.write_text("a\tshe\nb\the\na\tit\n")
-    with pytest.raises(InputError, match="doc_id 'a' was already used in row 1"):
-        tally_files(spark, [str(path)], str(tmp_path / "t.parquet"))
+    with pytest.raises(InputError, match="repeats row 1: doc_id 'a'"):
+        tally_files(spark, [str(path)], str(tmp_path / "t.parquet"), "rekabsaz2020")
     path.write_text("a\tshe\nb\the\n")
-    with pytest.raises(InputError, match="doc_id 'a' was already used in row 1"):
-        tally_files(spark, [str(path), str(path)], str(tmp_path / "t.parquet"))
+    with pytest.raises(InputError, match="repeats row 1: doc_id 'a'"):
+        tally_files(spark, [str(path), str(path)], str(tmp_path / "t.parquet"), "rekabsaz2020")
     assert not (tmp_path / "t.parquet").exists()
 
 

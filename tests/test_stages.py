@@ -89,7 +89,7 @@ def test_the_gap_of_exposure_is_between_groups() -> None:
 
 def test_a_ranker_that_looks_at_no_gendered_word_has_no_preference() -> None:
     docs, queries, _ = er.load(demo.folder())
-    found = er.preference(docs, queries, rankers=["bm25"])
+    found = er.mirror(docs, queries, rankers=["bm25"])
     one = found["bm25"]
     assert one.preference.value == pytest.approx(0, abs=1e-12) and one.verdict == "no preference"
     assert one.content.value == pytest.approx(one.raw.value) and one.raw.value == -one.mirrored.value  # type: ignore[operator]
@@ -105,7 +105,7 @@ def male_first(docs: Any, queries: pl.DataFrame) -> dict[str, dict[str, float]]:
 def test_a_ranker_that_wants_men_is_found_out_whatever_the_texts_are() -> None:
     docs = {"a": "he he he here", "b": "she is here", "c": "here"}
     queries = {f"q{i}": "who is here" for i in range(3)}
-    found = er.preference(docs, queries, rankers={"men": male_first}, measure="RaB@1")["men"]
+    found = er.mirror(docs, queries, rankers={"men": male_first}, measure="RaB@1")["men"]
     assert found.raw.value is not None and found.mirrored.value is not None
     assert found.raw.value > 0 and found.mirrored.value > 0
     assert found.preference.value == pytest.approx((found.raw.value + found.mirrored.value) / 2)
@@ -120,8 +120,8 @@ def test_a_ranker_that_wants_men_is_found_out_whatever_the_texts_are() -> None:
 def test_preference_and_content_are_the_raw_lean_and_the_mirror_turns_one_of_them(texts: list[str]) -> None:
     docs = {f"d{i}": text for i, text in enumerate(texts)}
     queries = {"q1": "here", "q2": "own"}
-    there = er.preference(docs, queries, rankers={"r": male_first}, measure="RaB@2")["r"]
-    back = er.preference(er.swap(docs), queries, rankers={"r": male_first}, measure="RaB@2")["r"]
+    there = er.mirror(docs, queries, rankers={"r": male_first}, measure="RaB@2")["r"]
+    back = er.mirror(er.swap(docs), queries, rankers={"r": male_first}, measure="RaB@2")["r"]
     assert there.preference.value + there.content.value == pytest.approx(there.raw.value)  # type: ignore[operator]
     assert back.raw.value == pytest.approx(there.mirrored.value)
 
@@ -129,17 +129,17 @@ def test_preference_and_content_are_the_raw_lean_and_the_mirror_turns_one_of_the
 def test_queries_that_name_a_gender_are_left_out_or_mirrored_and_counted() -> None:
     docs = {"a": "he plays chess", "b": "she plays chess", "c": "chess"}
     queries = {"q1": "chess", "q2": "she plays", "q3": "plays chess"}
-    left = er.preference(docs, queries)
-    assert left.left_out == {"left out, they name a gender": 1} and left.rows[0].queries == 2
-    both = er.preference(docs, queries, gendered_queries="mirror")
-    assert both.left_out == {"name a gender and were mirrored": 1} and both.rows[0].queries == 3
+    left = er.mirror(docs, queries)
+    assert left.left_out == {"queries left out because they name a gender": 1} and left.rows[0].queries == 2
+    both = er.mirror(docs, queries, gendered_queries="mirror")
+    assert both.left_out == {"queries that name a gender and were mirrored": 1} and both.rows[0].queries == 3
     assert both.rows[0].preference.value == pytest.approx(0, abs=1e-12)  # asked and answered in the mirror
-    assert left.remarks() == ["1 query left out, it names a gender"]
-    assert both.remarks() == ["1 query names a gender and was mirrored"]
+    assert left.remarks() == ["queries left out because they name a gender: 1"]
+    assert both.remarks() == ["queries that name a gender and were mirrored: 1"]
     with pytest.raises(InputError, match="all queries name a gender"):
-        er.preference(docs, {"q": "she"})
+        er.mirror(docs, {"q": "she"})
     with pytest.raises(InputError, match="names no group"):
-        er.preference(docs, queries, measure="NFaiRR@2")
+        er.mirror(docs, queries, measure="NFaiRR@2")
 
 
 def test_the_group_that_is_preferred_is_named_whichever_the_measure_is_of() -> None:
@@ -155,7 +155,7 @@ def test_the_group_that_is_preferred_is_named_whichever_the_measure_is_of() -> N
         return pl.DataFrame(rows, schema=["query_id", "doc_id", "score"], orient="row")
 
     for measure, positive, sign in (("ARaB@2", "male", 1), ("ARaB(of='female')@2", "female", -1)):
-        found = er.preference(docs, queries, rankers={"r": men_first}, measure=measure)
+        found = er.mirror(docs, queries, rankers={"r": men_first}, measure=measure)
         assert found["r"].verdict == "prefers male" and sign * found["r"].preference.value > 0  # type: ignore[operator]
         assert found.to_dict()["rankers"][0]["positive"] == positive
         assert f"above 0 {positive}." in preference_figures(found)[0].caption
@@ -173,14 +173,14 @@ def test_candidates_that_were_not_found_come_last_below_0_too() -> None:
 
     how = {"rankers": {"r": two_found}, "measure": "ARaB@2"}
     own = {query: dict.fromkeys(docs, 1) for query in queries}
-    among, free = er.preference(docs, queries, candidates=own, **how), er.preference(docs, queries, **how)
+    among, free = er.mirror(docs, queries, candidates=own, **how), er.mirror(docs, queries, **how)
     assert among.values.equals(free.values)
 
 
 def test_only_candidates_are_ranked_and_those_not_found_come_last() -> None:
     docs = {"a": "he plays chess", "b": "she swims", "c": "chess"}
     own = {"q1": {"a": 1, "b": 1}}
-    found = er.preference(docs, {"q1": "chess"}, candidates=own, measure="RaB(magnitude='boolean')@1")
+    found = er.mirror(docs, {"q1": "chess"}, candidates=own, measure="RaB(magnitude='boolean')@1")
     assert found.rows[0].raw.value == 1.0 and found.rows[0].mirrored.value == -1.0
 
 
@@ -205,7 +205,7 @@ def test_the_commands_print_what_they_find(capsys: pytest.CaptureFixture[str]) -
     shared = ["--docs", str(here / "docs.tsv")]
     assert main(["trace", str(here / "bm25.run"), "ARaB@10", *shared]) == 0
     assert "bm25, as a set" in capsys.readouterr().out
-    assert main(["preference", *shared, "--queries", str(here / "queries.tsv"), "--format", "json"]) == 0
+    assert main(["mirror", *shared, "--queries", str(here / "queries.tsv"), "--format", "json"]) == 0
     assert '"verdict": "no preference"' in capsys.readouterr().out
 
 
@@ -213,16 +213,16 @@ def test_the_command_names_its_own_option(tmp_path: Path, capsys: pytest.Capture
     (tmp_path / "docs.tsv").write_text("a\the said\nb\tshe said\n")
     (tmp_path / "queries.tsv").write_text("q\twhat she said\n")
     given = ["--docs", str(tmp_path / "docs.tsv"), "--queries", str(tmp_path / "queries.tsv")]
-    assert main(["preference", *given]) == 2
-    assert "preference with --gendered-queries mirror mirrors them too" in capsys.readouterr().err
-    assert main(["preference", *given, "--gendered-queries", "mirror"]) == 0
-    assert "1 query names a gender and was mirrored" in capsys.readouterr().out
+    assert main(["mirror", *given]) == 2
+    assert "to compare them too, give --gendered-queries mirror" in capsys.readouterr().err
+    assert main(["mirror", *given, "--gendered-queries", "mirror"]) == 0
+    assert "queries that name a gender and were mirrored: 1" in capsys.readouterr().out
 
 
 def test_a_notebook_shows_both() -> None:
     found = er.trace({"c": run("m", "f")}, ["RaB@2"], docs=DOCS)
     assert "c, as a set" in found._repr_html_() and found.chart() is not None
-    test = er.preference({"a": "he plays", "b": "she plays"}, {"q1": "plays", "q2": "play"})
+    test = er.mirror({"a": "he plays", "b": "she plays"}, {"q1": "plays", "q2": "play"})
     assert "bm25" in test._repr_html_() and len(test.to_pandas()) == 1
 
 

@@ -270,7 +270,7 @@ class TestPaired:
     def test_lengths_must_agree_and_the_test_must_exist(self):
         with pytest.raises(InputError, match="2 and 1"):
             paired([1, 2], [1])
-        with pytest.raises(InputError, match="t, wilcoxon, permutation"):
+        with pytest.raises(InputError, match="wilcoxon, permutation"):
             paired([1, 2], [1, 2], test="sign")
 
     @given(pairs, st.sampled_from(["t", "wilcoxon", "permutation"]))

@@ -149,7 +149,7 @@ def test_quantiles_are_those_they_are_called_by() -> None:
     docs = {f"d{i}": "he " * i + "x" for i in range(21)}
     run = {f"q{i}": {f"d{i}": 1.0} for i in range(21)}
     found = er.measure(run, "RaB(magnitude='count')@1", docs=docs, confidence=None)
-    quantiles = found["RaB(magnitude='count')@1"].summary.quantiles
+    quantiles = found["RaB(magnitude='count')@1"].quantiles
     assert quantiles == {"0.05": 1.0, "0.25": 5.0, "0.5": 10.0, "0.75": 15.0, "0.95": 19.0}
 
 
@@ -164,7 +164,7 @@ def test_json_says_which_group_is_positive() -> None:
 
 
 def test_queries_that_all_lean_one_way_are_called_least_of_it() -> None:
-    from evenrank.measures.gsr.results import GenderedQuery
+    from evenrank.measures.gsr.measure import GenderedQuery
     from evenrank.show.tables import gendered
 
     def query(g: float) -> GenderedQuery:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
 import tempfile
@@ -33,26 +32,8 @@ def _measured(path: Path) -> Any:
     return found.to_dict(per_query=True)["runs"], material.text_of(er.Tally.of(path).frame)
 
 
-def _cached(folder: Path) -> Path:
-    """The cache of a tally, as a large collection leaves it."""
-    from evenrank.text import cache
-
-    folder.mkdir(parents=True)
-    os.environ["EVENRANK_CACHE"] = str(folder)
-    cache._LARGE = 0
-    er.tally(material.HERE / "docs.tsv")
-    assert any(folder.rglob("*.parquet"))
-    return folder
-
-
-def _from_cache(folder: Path) -> Any:
-    os.environ["EVENRANK_CACHE"] = str(folder)
-    return material.text_of(er.tally(material.HERE / "docs.tsv").frame)
-
-
 KINDS: dict[str, Kind] = {
     "tally": Kind(material.tally, "t.parquet", _measured),
-    "tally-cache": Kind(_cached, "cache", _from_cache, "*.parquet"),
     "index": Kind(material.index, "index", material.search),
     "forward-index": Kind(material.index, "index", material.search, "forward-*"),
     "offsets": Kind(material.index, "index", material.search, "*-offsets"),

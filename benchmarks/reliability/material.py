@@ -140,7 +140,7 @@ def classified(path: Path) -> Any:
 
 def trained(path: Path) -> Any:
     """The weights of a ranker, after every file was checked against the checksum in the header."""
-    from evenrank.data.model_files import read_model
+    from evenrank.data.files import read_model
 
     return read_model(path).files["weights.safetensors"].hex()
 

@@ -10,7 +10,7 @@ Section 3.2.2.2 and Table 3.7 (does one ranker return such text less than anothe
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,6 @@ from evenrank.errors import InputError
 from evenrank.measures.disparity import Reduction
 from evenrank.measures.inputs import named_runs
 from evenrank.show.grid import Drawn
-from evenrank.stats import Comparison
 from evenrank.text.lexicon import CHARACTERISTICS, TREE, renamed
 from evenrank.text.lexicon import dictionary as as_dictionary
 from evenrank.text.matcher import Source
@@ -37,30 +36,19 @@ from evenrank.text.tally import tally
 LEVEL = 0.05
 """Level of the tests behind a verdict."""
 GENDERS = ("female", "male", "neutral")
+JUDGED = "judged documents"
 _PROCESS = {part: process for process, parts in TREE.items() for part in (process, *parts)}
 
 
 def scores(docs: Any, source: Source | None = None, *, tokenizer: str = "words") -> pl.DataFrame:
-    """Return the percent of every category in every document.
+    """Return the percent of every category in every document: ``doc_id``, ``tokens``, and a column for each.
 
     The percent of a category is 100 × its tokens / all tokens, LIWC's convention; a token counts once
     for each category it belongs to, and a text without tokens scores 0. `concerns`, which LIWC does not
     have, is the sum of its six parts. (`evenrank.tally` gives the counts.)
 
-    Parameters
-    ----------
-    docs
-        Documents in any shape that :func:`evenrank.data.docs.open_docs` takes.
-    source
-        The dictionary: the path of a ``.dic``, or anything :func:`evenrank.lexicon` takes. Without it,
-        the open dictionary.
-    tokenizer
-        ``words`` or ``whitespace``.
-
-    Returns
-    -------
-    polars.DataFrame
-        ``doc_id``, ``tokens``, and a column of percents for each category (``anger``).
+    `source` is the path of a ``.dic``, or anything :func:`evenrank.lexicon` takes; without it, the open
+    dictionary.
 
     Examples
     --------
@@ -68,11 +56,8 @@ def scores(docs: Any, source: Source | None = None, *, tokenizer: str = "words")
     [20.0]
     """
     counts = tally(docs, as_dictionary(source), tokenizer=tokenizer)
-    percents = [
-        pl.when(pl.col("tokens") > 0).then(100 * pl.col(name) / pl.col("tokens")).otherwise(0.0).alias(name)
-        for name in counts.groups
-    ]
-    return _with_concerns(counts.frame.select("doc_id", "tokens", *percents))
+    shares = (pl.col(counts.groups) * 100 / pl.col("tokens")).fill_nan(0.0)
+    return _with_concerns(counts.frame.select("doc_id", "tokens", shares))
 
 
 def _with_concerns(table: pl.DataFrame) -> pl.DataFrame:
@@ -123,165 +108,133 @@ def read_scores(x: Any) -> pl.DataFrame:
 
 
 def _score_table(x: Any) -> pl.DataFrame:
-    """Read one table of percents; columns of text are left out."""
+    """Read one table of percents; columns of text, such as the query's or a file's name, are left out."""
     table = read_table(x)
-    names: dict[str, str] = {}
+    keys: dict[str, str] = {}
     for key, spellings in {"query_id": QUERY_ID, "doc_id": DOC_ID, "gender": GENDER}.items():
         match = next((name for name in table.frame.columns if name.lower() in spellings), None)
-        if match is not None and match not in names:
-            names[match] = key
-    keys = list(names.values())
-    if not {"query_id", "doc_id"} & set(keys):
-        raise table.error(
-            f"a table of scores needs a column query_id or doc_id; found: {listing(table.frame.columns, 8)}"
-        )
-    others = renamed(name for name in table.frame.columns if name not in names)
-    table = replace(table, frame=table.frame.rename({**names, **others}))
-    columns = [table.ids(key) for key in keys]
-    for column in table.frame.drop(keys):
-        if not (column.dtype.is_numeric() or column.dtype == pl.String):
+        if match is not None:
+            keys.setdefault(match, key)
+    names = list(keys.values())
+    if not {"query_id", "doc_id"} & {*names}:
+        columns = listing(table.frame.columns, 8)
+        raise table.error(f"a table of scores needs a column query_id or doc_id; found: {columns}")
+    others = renamed(name for name in table.frame.columns if name not in keys)
+    table = replace(table, frame=table.frame.rename({**keys, **others}))
+    kept = [table.ids(name) for name in names]
+    for column in table.frame.drop(names, *(name for name in others.values() if name.lower() in QUERY_TEXT)):
+        is_number = column.cast(pl.Float64, strict=False).is_finite().fill_null(False)
+        if not column.dtype.is_numeric() and (column.dtype != pl.String or 2 * is_number.sum() < len(column)):
             continue
-        values = column.cast(pl.Float64, strict=False)
-        is_number = values.is_finite().fill_null(False)
-        mostly_text = column.name.lower() in QUERY_TEXT or 2 * is_number.sum() < len(column)
-        if column.dtype == pl.String and mostly_text:
-            continue  # such as the query's text or a file's name
         table.refuse(
             ~is_number,
             lambda row, column=column: (  # type: ignore[misc]
                 f"the category {show(column.name)} has cells without a number: {show(column[row])}"
             ),
         )
-        columns.append(values)
-    frame = pl.DataFrame(columns)
-    percents = categories(frame.drop(keys))
-    if not percents:
+        kept.append(column.cast(pl.Float64))
+    if len(kept) == len(names):
         raise table.error("a table of scores needs a column of numbers for each category")
-    frame = frame.select(*keys, *percents)
-    if "doc_id" in keys:
-        replace(table, frame=frame).once(*(key for key in keys if key != "gender"))
-    if "gender" in keys:
+    frame = pl.DataFrame(kept)
+    if "doc_id" in names:
+        replace(table, frame=frame).require_unique(*(name for name in names if name != "gender"))
+    if "gender" in names:
         frame = frame.with_columns(pl.col("gender").map_elements(known_gender, return_dtype=pl.String))
     return frame
 
 
-@dataclass(frozen=True)
-class Characteristic:
-    """How strongly a characteristic shows in texts for female and male queries.
-
-    Attributes
-    ----------
-    process
-        Which process it is part of (`affect` for `anger`), itself if it is one, else empty.
-    means
-        Mean percent over the queries of each gender.
-    welch, rank_sum
-        Female − male, so that positive values mean more of it for female queries: difference,
-        interval, p (uncorrected), effect (Hedges' g; Cliff's delta).
-    p_holm, rank_sum_p_holm
-        The two p-values, corrected over all characteristics that were compared.
-    """
-
-    name: str
-    process: str
-    means: Mapping[str, float]
-    welch: Comparison
-    rank_sum: Comparison
-    p_holm: float | None
-    rank_sum_p_holm: float | None
-
-    @property
-    def difference(self) -> float | None:
-        return self.welch.difference
-
-    @property
-    def higher(self) -> str | None:
-        """`female` or `male`, whichever mean is higher; None if neither is."""
-        if not self.difference:
-            return None
-        return "female" if self.difference > 0 else "male"
-
-    @property
-    def verdict(self) -> str:
-        """The result of Welch's test: a difference, one before correction only, or none."""
-        if self.welch.p is None or self.welch.p >= LEVEL:
-            return "no difference"
-        corrected = self.p_holm is not None and self.p_holm < LEVEL
-        return f"higher for {self.higher}" + ("" if corrected else " (uncorrected only)")
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "characteristic": self.name,
-            "process": self.process,
-            **self.means,
-            "difference": self.difference,
-            "low": self.welch.low,
-            "high": self.welch.high,
-            "p": self.welch.p,
-            "p_holm": self.p_holm,
-            "g": self.welch.effect,
-            "rank_sum_p": self.rank_sum.p,
-            "rank_sum_p_holm": self.rank_sum_p_holm,
-            "cliffs_delta": self.rank_sum.effect,
-            "verdict": self.verdict,
-        }
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class JudgmentsAudit(Drawn):
-    """The judged documents compared by the gender of their queries.
+class PsychologyAudit(Drawn):
+    """How texts for female queries differ from those for male ones, characteristic by characteristic.
 
-    `audit["anger"]` is one characteristic. Positive differences: more of it for female queries.
+    `audit["anger"]` is the row of one characteristic, `audit["bm25", "anger"]` that of one of several runs.
 
     Attributes
     ----------
-    characteristics
-        In the order of the tree, each process before its parts.
-    queries
-        How many queries of each gender were compared.
-    left_out
-        How many were not, by reason.
-    affiliation
-        The sanity check of the labels: are `female` words most frequent for female queries, `male` words
-        for male ones? None where the categories are missing.
-    values
-        ``query_id``, ``gender`` and the percent of each characteristic.
+    table
+        A row for each run and characteristic, in the order of the tree, each process before its parts: mean
+        percent over the queries of each gender; `difference` female − male, so that positive values mean
+        more of it for female queries, with interval, p and Hedges' g of Welch's test; p and Cliff's delta
+        of the rank-sum test; both p also corrected over all characteristics compared; `reduction`, the
+        share of the baseline's |difference| that is gone. `process` is `affect` for `anger`. Judged
+        documents are one run, called `JUDGED`.
+    baseline, at
+        The run that others are compared with, and how far down the lists were read; None for judgments.
+    queries, left_out
+        How many queries of each gender were compared, and how many were not, by reason.
+    reductions
+        For each run but the baseline and each characteristic, the distance |female − male| in percentage
+        points before and after, and Welch's test on the changes query by query (female − male).
     """
 
-    characteristics: tuple[Characteristic, ...]
+    table: pl.DataFrame
+    baseline: str
+    at: int | None
     queries: dict[str, int]
     left_out: dict[str, int]
-    affiliation: bool | None
-    values: pl.DataFrame
-    provenance: dict[str, Any] = field(default_factory=dict)
+    reductions: dict[tuple[str, str], Reduction]
+    provenance: dict[str, Any]
 
-    def __getitem__(self, name: str) -> Characteristic:
-        for one in self.characteristics:
-            if one.name == name:
-                return one
-        raise InputError(f"{name!r} was not compared; {', '.join(c.name for c in self.characteristics)} were")
+    @property
+    def characteristics(self) -> pl.DataFrame:
+        """Those of the judged documents, or of the baseline."""
+        return self.table.filter(run=self.baseline).drop("run", "reduction")
+
+    @property
+    def affiliation(self) -> bool | None:
+        """Whether `female` words are most frequent for female queries, `male` words for male ones.
+
+        A sanity check of the labels (Fig. 3.1 of the thesis). None where the categories are missing.
+        """
+        rows = {row["characteristic"]: row for row in self.characteristics.iter_rows(named=True)}
+        if not {"female", "male"} <= rows.keys():
+            return None
+        return all(max(self.queries, key=rows[name].__getitem__) == name for name in ("female", "male"))
+
+    def __getitem__(self, key: str | tuple[str, str]) -> dict[str, Any]:
+        run, name = key if isinstance(key, tuple) else (self.baseline, key)
+        row = self.table.filter(run=run, characteristic=name)
+        if row.is_empty():
+            known = (self.table[column].unique(maintain_order=True) for column in ("run", "characteristic"))
+            runs, names = map(", ".join, known)
+            raise InputError(f"there is no {name!r} of {run!r}; runs: {runs}; compared: {names}")
+        return row.row(0, named=True)
 
     def frame(self) -> pl.DataFrame:
-        """One row for each characteristic: means, difference with interval, tests, effects."""
-        return pl.DataFrame([one.to_dict() for one in self.characteristics], infer_schema_length=None)
+        """One row for each characteristic, of rankings for each run and characteristic."""
+        return self.characteristics if self.at is None else self.table
+
+    def mirrored(self) -> pl.DataFrame:
+        """The same as it is shown to people, male − female: positive is more for male queries."""
+        turned = {"difference": "difference", "low": "high", "high": "low", "g": "g"}
+        return self.frame().with_columns((0.0 - pl.col(old)).alias(new) for new, old in turned.items())
 
     def to_dict(self) -> dict[str, Any]:
-        return {
+        content: dict[str, Any] = {
             "positive": "female",
             "queries": self.queries,
             "left_out": self.left_out,
-            "affiliation": self.affiliation,
-            "characteristics": [one.to_dict() for one in self.characteristics],
             "provenance": self.provenance,
+        }
+        if self.at is None:
+            rows = self.characteristics.to_dicts()
+            return content | {"affiliation": self.affiliation, "characteristics": rows}
+        runs = self.table.drop("reduction").partition_by("run", as_dict=True, include_key=False)
+        return content | {
+            "at": self.at,
+            "baseline": self.baseline,
+            "runs": [{"run": run, "characteristics": rows.to_dicts()} for (run,), rows in runs.items()],
+            "reductions": [
+                {"run": run, "characteristic": name, **one.to_dict(), "p_holm": one.p_holm}
+                for (run, name), one in self.reductions.items()
+            ],
         }
 
     def __str__(self) -> str:
         lines = ["percentage points, male − female: positive is more for male queries"]
-        lines += [
-            f"{one.name}: {-one.difference:+.3f}, p = {one.welch.p:.2g}, {one.verdict}"
-            for one in self.characteristics
-            if one.difference is not None and one.welch.p is not None
-        ]
+        for row in self.mirrored().drop_nulls(["difference", "p"]).iter_rows(named=True):
+            name = f"{row['run']}, {row['characteristic']}" if "run" in row else row["characteristic"]
+            lines.append(f"{name}: {row['difference']:+.3f}, p = {row['p']:.2g}, {row['verdict']}")
         return "\n".join(lines)
 
 
@@ -296,14 +249,14 @@ def audit_judgments(
     exclude: Any = None,
     grade: int = 1,
     balance: bool = True,
-    characteristics: Sequence[str] | None = None,
     confidence: float = 0.95,
     seed: int = 0,
-) -> JudgmentsAudit:
+) -> PsychologyAudit:
     """Compare the judged documents of female and male queries, characteristic by characteristic.
 
     A query's value is the mean percent over its judged documents. Female and male queries are compared
-    by Welch's t-test and the rank-sum test, both corrected (Holm) over all characteristics compared.
+    by Welch's t-test and the rank-sum test, both corrected (Holm) over all characteristics compared: those of
+    the tree that the dictionary or table has, all of its categories if it has none.
 
     Parameters
     ----------
@@ -321,8 +274,6 @@ def audit_judgments(
         From which relevance on a document counts as judged relevant.
     balance
         Draw as many queries of each gender as the smallest class has (seeded), as the thesis does.
-    characteristics
-        Which to compare; unless given, all of the tree that the dictionary or table has.
 
     Examples
     --------
@@ -331,114 +282,27 @@ def audit_judgments(
     ...     qrels={q: {q: 1} for q in "1234"},
     ...     docs={"1": "She fears it", "2": "He hates it", "3": "She worries", "4": "He rages on"},
     ... )
-    >>> audit["anger"].higher, audit["anxiety"].higher
-    ('male', 'female')
+    >>> audit["anger"]["difference"] < 0 < audit["anxiety"]["difference"]
+    True
     """
     table = None if scores is None else read_scores(scores)
-    provenance: dict[str, Any] = {"evenrank": evenrank.__version__, "balance": balance, "seed": seed}
-    if genders is not None:
-        labels = read_genders(genders)
-    elif table is not None and "gender" in table.columns:
-        labels = table.select("query_id", "gender").unique(maintain_order=True)
-        repeated = labels.filter(pl.col("query_id").is_duplicated())["query_id"]
-        if len(repeated):
-            raise InputError(
-                f"query {show(repeated[0])} is in the scores of two genders; give each its own id"
-            )
-    else:
-        raise InputError("whose queries are female and male? give genders")
-    if table is not None and "doc_id" not in table.columns:
-        names = _chosen(table, characteristics)
-        values = table.group_by("query_id", maintain_order=True).agg(pl.col(names).mean())
-    else:
+    labels = _labels(genders, table)
+    judged: pl.DataFrame | None = None
+    about: dict[str, Any] = {}
+    if table is None or "doc_id" in table.columns:
         if qrels is None:
             raise InputError("which documents are judged? give qrels, or scores by query")
-        judged = read_qrels(qrels).filter(pl.col("relevance") >= grade)
-        labelled = judged.filter(pl.col("query_id").is_in(labels["query_id"].to_list()))
-        if labelled.is_empty():
+        relevant = read_qrels(qrels).filter(pl.col("relevance") >= grade)
+        judged = relevant.filter(pl.col("query_id").is_in(labels["query_id"].implode()))
+        if judged.is_empty():
             raise InputError(f"no labelled query has a document judged {grade} or higher")
+        about = {"qrels": fingerprint([relevant]), "grade": grade}
         if table is None:
-            table = _count_words(docs, labelled["doc_id"], dictionary, tokenizer, provenance)
-        names = _chosen(table, characteristics)
-        values = _query_means(labelled, table, names)
-        provenance |= {"qrels": fingerprint([judged]), "grade": grade}
-    provenance["scores"] = fingerprint([table], numbers=True)
-    values, left_out = _sample(values, labels, exclude=exclude, balance=balance, seed=seed)
-    compared = _compare(values, names, confidence=confidence, seed=seed)
-    return JudgmentsAudit(
-        characteristics=compared,
-        queries=_group_sizes(values),
-        left_out=left_out,
-        affiliation=_affiliation(compared),
-        values=values,
-        provenance=provenance,
-    )
-
-
-def _affiliation(compared: Sequence[Characteristic]) -> bool | None:
-    """Fig. 3.1 of the thesis: each gender's queries lead on its own words, neutral ones on neither."""
-    means = {one.name: one.means for one in compared}
-    if "female" not in means or "male" not in means:
-        return None
-    return all(max(means[gender], key=means[gender].__getitem__) == gender for gender in ("female", "male"))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class RankingsAudit(Drawn):
-    """What rankers return for female and for male queries; `audit["bm25", "anger"]` is one of them.
-
-    `reductions` has, for each run but the baseline and each characteristic, the distance |female − male| in
-    percentage points before and after, and Welch's test on the changes query by query (female − male).
-    """
-
-    runs: dict[str, tuple[Characteristic, ...]]
-    at: int
-    baseline: str
-    reductions: dict[tuple[str, str], Reduction]
-    queries: dict[str, int]
-    left_out: dict[str, int]
-    provenance: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def characteristics(self) -> tuple[Characteristic, ...]:
-        """Those of the baseline."""
-        return self.runs[self.baseline]
-
-    def __getitem__(self, key: tuple[str, str]) -> Characteristic:
-        run, name = key
-        for one in self.runs.get(run, ()):
-            if one.name == name:
-                return one
-        raise InputError(f"there is no {name!r} of {run!r}; runs: {', '.join(self.runs)}")
-
-    def frame(self) -> pl.DataFrame:
-        """One row for each run and characteristic, with the reduction against the baseline."""
-        rows = []
-        for run, compared in self.runs.items():
-            for one in compared:
-                reduced = self.reductions.get((run, one.name))
-                rows.append(
-                    {"run": run, **one.to_dict(), "reduction": None if reduced is None else reduced.reduction}
-                )
-        return pl.DataFrame(rows, infer_schema_length=None).cast({"reduction": pl.Float64})
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "at": self.at,
-            "baseline": self.baseline,
-            "positive": "female",
-            "queries": self.queries,
-            "left_out": self.left_out,
-            "runs": [
-                {"run": run, "characteristics": [one.to_dict() for one in compared]}
-                for run, compared in self.runs.items()
-            ],
-            "reductions": [
-                {"run": run, "characteristic": name, **one.to_dict(), "p_holm": one.p_holm}
-                for (run, name), one in self.reductions.items()
-            ],
-            "provenance": self.provenance,
-        }
+            table, words = _count_words(docs, judged["doc_id"], dictionary, tokenizer)
+            about |= words
+    about |= {"scores": fingerprint([table])}
+    sampling = {"exclude": exclude, "balance": balance, "confidence": confidence, "seed": seed}
+    return _audited({JUDGED: judged}, labels, table, about, **sampling)
 
 
 def audit_rankings(
@@ -453,10 +317,9 @@ def audit_rankings(
     baseline: str | None = None,
     exclude: Any = None,
     balance: bool = True,
-    characteristics: Sequence[str] | None = None,
     confidence: float = 0.95,
     seed: int = 0,
-) -> RankingsAudit:
+) -> PsychologyAudit:
     """Compare what is ranked for female and for male queries, run by run, and each run with the baseline.
 
     A query's value is the mean percent over its top `at` documents. All runs are compared on the same
@@ -466,7 +329,7 @@ def audit_rankings(
     ----------
     runs
         One run, or a mapping from names to runs.
-    genders, docs, dictionary, tokenizer, exclude, balance, characteristics, confidence, seed
+    genders, docs, dictionary, tokenizer, exclude, balance, confidence, seed
         As for :func:`audit_judgments`.
     scores
         An existing table of percentages by document, instead of docs and dictionary.
@@ -482,129 +345,145 @@ def audit_rankings(
     if baseline not in tops:
         raise InputError(f"there is no run {baseline!r}; one of {', '.join(tops)}")
     labels = read_genders(genders)
-    ranked = set.intersection(*(set(top["query_id"].to_list()) for top in tops.values()))
-    query_ids = ranked & set(labels["query_id"].to_list())
-    tops = {name: top.filter(pl.col("query_id").is_in(query_ids)) for name, top in tops.items()}
-    if not query_ids:
+    shared = set(labels["query_id"].to_list()).intersection(*(top["query_id"] for top in tops.values()))
+    if not shared:
         raise InputError("no query is both labelled and ranked by every run")
-    provenance: dict[str, Any] = {"evenrank": evenrank.__version__, "balance": balance, "seed": seed}
+    tops = {name: top.filter(pl.col("query_id").is_in(shared)) for name, top in tops.items()}
+    about: dict[str, Any] = {"runs": {name: fingerprint([top]) for name, top in tops.items()}}
     if scores is None:
-        doc_ids = pl.concat(top["doc_id"] for top in tops.values())
-        table = _count_words(docs, doc_ids, dictionary, tokenizer, provenance)
+        table, words = _count_words(
+            docs, pl.concat(top["doc_id"] for top in tops.values()), dictionary, tokenizer
+        )
+        about |= words
     else:
         table = read_scores(scores)
         if "doc_id" not in table.columns:
             raise InputError("rankings need scores by document: a column doc_id")
-    provenance["runs"] = {name: fingerprint([top]) for name, top in tops.items()}
-    names = _chosen(table, characteristics)
-    values, compared = {}, {}
-    for name, top in tops.items():
-        means = _query_means(top, table, names)
-        values[name], left_out = _sample(means, labels, exclude=exclude, balance=balance, seed=seed)
-        compared[name] = _compare(values[name], names, confidence=confidence, seed=seed)
-    reductions: dict[tuple[str, str], Reduction] = {}
-    for run in tops:
-        if run == baseline:
-            continue
-        changes = _changes(values[baseline], values[run], names, confidence)
-        corrected = stats.holm([change.p for change in changes])
-        for old, new, change, p in zip(compared[baseline], compared[run], changes, corrected, strict=True):
-            before, after = (abs(one.means["female"] - one.means["male"]) for one in (old, new))
-            reductions[run, old.name] = Reduction(before, after, change, p)
-    return RankingsAudit(
-        runs=compared,
-        at=at,
-        baseline=baseline,
-        reductions=reductions,
-        queries=_group_sizes(values[baseline]),
-        left_out=left_out,
-        provenance=provenance,
-    )
+    sampling = {"exclude": exclude, "balance": balance, "confidence": confidence, "seed": seed}
+    return _audited(tops, labels, table, about, baseline=baseline, at=at, **sampling)
 
 
-def _changes(
-    before: pl.DataFrame, after: pl.DataFrame, names: Sequence[str], confidence: float
-) -> list[Comparison]:
-    """Compare the changes of female queries with those of male ones, for each characteristic."""
-    joined = before.join(after.drop("gender"), on="query_id", suffix=" after", maintain_order="left")
-    female, male = (joined.filter(pl.col("gender") == gender) for gender in ("female", "male"))
-    return [
-        stats.welch(*(side[f"{name} after"] - side[name] for side in (female, male)), confidence=confidence)
-        for name in names
-    ]
+def _labels(genders: Any, table: pl.DataFrame | None) -> pl.DataFrame:
+    """Gender of each query, as given or as the table of scores has it."""
+    if genders is not None:
+        return read_genders(genders)
+    if table is None or "gender" not in table.columns:
+        raise InputError("whose queries are female and male? give genders")
+    labels = table.select("query_id", "gender").unique(maintain_order=True)
+    repeated = labels.filter(pl.col("query_id").is_duplicated())["query_id"]
+    if len(repeated):
+        raise InputError(f"query {show(repeated[0])} is in the scores of two genders; give each its own id")
+    return labels
 
 
 def _count_words(
-    docs: Any, doc_ids: pl.Series, dictionary: Any, tokenizer: str, provenance: dict[str, Any]
-) -> pl.DataFrame:
-    """Score the documents, and add the words that were counted to the provenance."""
+    docs: Any, doc_ids: pl.Series, dictionary: Any, tokenizer: str
+) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """Score the documents; with the provenance of the words that were counted."""
     if docs is None:
         raise InputError("what do the documents say? give docs, or a table of scores")
     words = as_dictionary(dictionary)
-    provenance |= {"dictionary": {"name": words.name, "hash": words.hash}, "tokenizer": tokenizer}
-    return scores_of(docs, doc_ids.to_list(), words, tokenizer)
+    used = {"dictionary": {"name": words.name, "hash": words.hash}, "tokenizer": tokenizer}
+    return scores_of(docs, doc_ids.to_list(), words, tokenizer), used
 
 
-def _chosen(table: pl.DataFrame, requested: Sequence[str] | None) -> list[str]:
-    """Return the characteristics to compare: the requested ones, or all of the tree that the table has."""
+def _audited(
+    pairs: Mapping[str, pl.DataFrame | None],
+    labels: pl.DataFrame,
+    table: pl.DataFrame,
+    about: Mapping[str, Any],
+    *,
+    exclude: Any,
+    balance: bool,
+    confidence: float,
+    seed: int,
+    baseline: str = JUDGED,
+    at: int | None = None,
+) -> PsychologyAudit:
+    """Compare the queries of the two genders in each run, and each run with the baseline.
+
+    `pairs` are the queries and documents of each run; None if the table of scores is by query.
+    """
     columns = categories(table)
-    if requested is None:
-        names = [name for name in CHARACTERISTICS if name in columns]
-        if not names:
-            columns = columns[:8]
-            raise InputError(f"none of the categories is known ({', '.join(columns)}); name characteristics")
-        return names
-    for name in requested:
-        if name not in columns:
-            raise InputError(f"there is no category {name!r}; there are: {', '.join(columns)}")
-    return list(requested)
-
-
-def _query_means(pairs: pl.DataFrame, table: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
-    """Return the mean of the documents' scores for each query: ``query_id`` and the categories."""
-    joined = pairs.select("query_id", "doc_id").join(
-        table.select("doc_id", *names), on="doc_id", how="left", maintain_order="left"
+    names = [name for name in CHARACTERISTICS if name in columns] or columns
+    means = {run: _query_means(documents, table, names) for run, documents in pairs.items()}
+    chosen, left_out = _sample(
+        means[baseline]["query_id"], labels, exclude=exclude, balance=balance, seed=seed
     )
-    missing = joined.filter(pl.col(names[0]).is_null())["doc_id"].unique(maintain_order=True)
-    if len(missing):
-        raise InputError(
-            f"{len(missing):,} documents have no scores ({listing(missing.to_list(), 5)}); "
-            "check that they are in the collection"
+    values = {run: chosen.join(of_run, on="query_id", maintain_order="left") for run, of_run in means.items()}
+    rows = {run: _compare(table, names, confidence, seed) for run, table in values.items()}
+    reductions: dict[tuple[str, str], Reduction] = {}
+    for run in pairs:
+        if run == baseline:
+            continue
+        both = values[baseline].join(values[run].drop("gender"), on="query_id", suffix=" after")
+        sides = [both.filter(gender=gender) for gender in ("female", "male")]
+        changes = [
+            stats.welch(*(side[f"{name} after"] - side[name] for side in sides), confidence=confidence)
+            for name in names
+        ]
+        corrected = stats.holm([change.p for change in changes])
+        for old, new, change, p in zip(rows[baseline], rows[run], changes, corrected, strict=True):
+            before, after = (abs(row["female"] - row["male"]) for row in (old, new))
+            reductions[run, new["characteristic"]] = reduced = Reduction(before, after, change, p)
+            new["reduction"] = reduced.reduction
+    return PsychologyAudit(
+        table=pl.DataFrame(
+            [{"run": run, "reduction": None, **row} for run in pairs for row in rows[run]],
+            schema_overrides={"reduction": pl.Float64},
+            infer_schema_length=None,
+        ),
+        baseline=baseline,
+        at=at,
+        queries=_group_sizes(chosen),
+        left_out=left_out,
+        reductions=reductions,
+        provenance={"evenrank": evenrank.__version__, "balance": balance, "seed": seed, **about},
+    )
+
+
+def _query_means(pairs: pl.DataFrame | None, table: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """Return the mean of the documents' scores for each query: ``query_id`` and the categories."""
+    if pairs is not None:
+        by_document = table.select("doc_id", *names)
+        table = pairs.select("query_id", "doc_id").join(
+            by_document, on="doc_id", how="left", maintain_order="left"
         )
-    return joined.group_by("query_id", maintain_order=True).agg(pl.col(names).mean())
+        missing = table.filter(pl.col(names[0]).is_null())["doc_id"].unique(maintain_order=True)
+        if len(missing):
+            raise InputError(
+                f"{len(missing):,} documents have no scores ({listing(missing.to_list(), 5)}); "
+                "check that they are in the collection"
+            )
+    return table.group_by("query_id", maintain_order=True).agg(pl.col(names).mean())
 
 
 def _sample(
-    values: pl.DataFrame, labels: pl.DataFrame, *, exclude: Any, balance: bool, seed: int
+    scored: pl.Series, labels: pl.DataFrame, *, exclude: Any, balance: bool, seed: int
 ) -> tuple[pl.DataFrame, dict[str, int]]:
     """Return the queries to compare, with their gender, and how many were left out for which reason."""
-    scored = set(values["query_id"].to_list())
-    left_out: dict[str, int] = {}
-    kept = _keep(labels, pl.col("query_id").is_in(scored), "labelled, but no scored document", left_out)
-    if unlabelled := len(scored) - len(kept):
-        left_out["no gender label"] = unlabelled
-    kept = _keep(kept, pl.col("gender").is_in(GENDERS), "labelled other", left_out)
-    if exclude is not None:
-        if isinstance(exclude, str | PathLike) or hasattr(exclude, "columns"):
-            exclude = read_genders(exclude)["query_id"]
-        excluded = [str(query) for query in exclude]
-        kept = _keep(kept, ~pl.col("query_id").is_in(excluded), "excluded", left_out)
+    if isinstance(exclude, str | PathLike) or hasattr(exclude, "columns"):
+        exclude = read_genders(exclude)["query_id"]
+    excluded = [] if exclude is None else [str(query) for query in exclude]
+    query = pl.col("query_id")
+    reasons = {
+        "labelled, but no scored document": ~query.is_in(scored.implode()),
+        "labelled other": ~pl.col("gender").is_in(GENDERS),
+        "excluded": query.is_in(excluded),
+    }
+    left_out, kept = {}, labels
+    for reason, condition in reasons.items():
+        left_out[reason] = int(kept.select(condition.sum()).item())
+        kept = kept.filter(~condition)
+    left_out["no gender label"] = len(set(scored) - set(labels["query_id"]))
     if balance:
-        drawn = balanced(kept, seed=seed)["query_id"].implode()
-        kept = _keep(kept, pl.col("query_id").is_in(drawn), "not drawn into the balanced sample", left_out)
-    sizes = _group_sizes(kept)
+        drawn = balanced(kept, seed=seed)
+        left_out["not drawn into the balanced sample"] = len(kept) - len(drawn)
+        kept = drawn
     for gender in ("female", "male"):
-        if gender not in sizes:
+        if gender not in _group_sizes(kept):
             raise InputError(f"no {gender} query is left to compare; check the gender labels")
-    return kept.join(values, on="query_id", how="left", maintain_order="left"), left_out
-
-
-def _keep(table: pl.DataFrame, condition: pl.Expr, reason: str, left_out: dict[str, int]) -> pl.DataFrame:
-    """Filter a table, and count what is left out for which reason."""
-    kept = table.filter(condition)
-    if removed := len(table) - len(kept):
-        left_out[reason] = removed
-    return kept
+    return kept, {reason: count for reason, count in left_out.items() if count}
 
 
 def balanced(labels: pl.DataFrame, *, seed: int = 0) -> pl.DataFrame:
@@ -628,28 +507,35 @@ def _group_sizes(values: pl.DataFrame) -> dict[str, int]:
     return {g: n for g in GENDERS if (n := int((values["gender"] == g).sum()))}
 
 
-def _compare(
-    table: pl.DataFrame, names: Sequence[str], *, confidence: float, seed: int
-) -> tuple[Characteristic, ...]:
+def _compare(table: pl.DataFrame, names: Sequence[str], confidence: float, seed: int) -> list[dict[str, Any]]:
     """Compare each characteristic over queries (``gender`` and a column for each name)."""
-    sides = {gender: part for gender in GENDERS if len(part := table.filter(pl.col("gender") == gender))}
+    sides = {gender: table.filter(gender=gender) for gender in _group_sizes(table)}
     tests = []
     for name in names:
         female, male = (sides[gender][name].to_numpy() for gender in ("female", "male"))
         rank_sum = stats.rank_sum(female, male, confidence=confidence, seed=seed)
         tests.append((stats.welch(female, male, confidence=confidence), rank_sum))
-    corrected = zip(
-        *(stats.holm([one.p for one in column]) for column in zip(*tests, strict=True)), strict=True
-    )
-    return tuple(
-        Characteristic(
-            name=name,
-            process=_PROCESS.get(name, ""),
-            means={gender: float(side[name].mean()) for gender, side in sides.items()},  # type: ignore[arg-type]
-            welch=welch,
-            rank_sum=rank_sum,
-            p_holm=p,
-            rank_sum_p_holm=rank_sum_p,
-        )
-        for name, (welch, rank_sum), (p, rank_sum_p) in zip(names, tests, corrected, strict=True)
-    )
+    corrected = [stats.holm([one.p for one in column]) for column in zip(*tests, strict=True)]
+    rows = []
+    for name, (welch, rank_sum), p, rank_sum_p in zip(names, tests, *corrected, strict=True):
+        verdict = "no difference"
+        if welch.p is not None and p is not None and welch.difference and welch.p < LEVEL:
+            verdict = f"higher for {'female' if welch.difference > 0 else 'male'}"
+            verdict += "" if p < LEVEL else " (uncorrected only)"
+        row = {
+            "characteristic": name,
+            "process": _PROCESS.get(name, ""),
+            **{gender: float(side[name].mean()) for gender, side in sides.items()},
+            "difference": welch.difference,
+            "low": welch.low,
+            "high": welch.high,
+            "p": welch.p,
+            "p_holm": p,
+            "g": welch.effect,
+            "rank_sum_p": rank_sum.p,
+            "rank_sum_p_holm": rank_sum_p,
+            "cliffs_delta": rank_sum.effect,
+            "verdict": verdict,
+        }
+        rows.append(row)
+    return rows

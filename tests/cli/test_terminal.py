@@ -103,7 +103,7 @@ def test_the_values_by_query_come_alone_with_their_texts(capsys: pytest.CaptureF
         (("feedbak",), "evenrank mitigate feedback"),
         (("trian",), "evenrank train"),
         (("mitigate", "train"), "evenrank train"),
-        (("vectors", "trian"), "evenrank vectors train"),
+        (("vectors", "trian"), "evenrank train"),
     ],
 )
 def test_one_hint_says_which_command_was_meant(
@@ -301,7 +301,11 @@ def test_what_is_said_in_words_of_the_command_line_is_said_somewhere() -> None:
         for path in SOURCE.rglob("*.py")
         if path.parent.name != "cli"
     )
-    for formed, said in (("{only!r}", "'x'"), ("{name} is for {', '.join(readers)}", "run is for training")):
+    for formed, said in (
+        ("{only!r}", "'x'"),
+        ("{name} cannot be {value!r}", "only cannot be 'x'"),
+        ("{name} is for {', '.join(readers)}", "run is for training"),
+    ):
         texts = texts.replace(formed, said)
     assert [said for said, _ in streams._TYPED if not re.search(said, texts)] == []
 

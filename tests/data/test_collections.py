@@ -107,8 +107,8 @@ def test_a_header_names_the_columns(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"a\tb\nc d\ne\tf\n", r":2: no tab"),
-        (b"a\tb\nc\td\te\n", r":2: more than one tab"),
+        (b"a\tb\nc d\ne\tf\n", r":2: 1 column instead of 2; expected doc_id<TAB>text"),
+        (b"a\tb\nc\td\te\n", r":2: 3 columns instead of 2"),
         (b"a\tb\n\nc\td\n", r":2: blank line"),
         (b"a\tb\n\tc\n", r":2: doc_id is empty"),
         (b"a\tb\nc\t\xff\n", r":2: bytes that are not UTF-8"),
@@ -117,7 +117,7 @@ def test_a_header_names_the_columns(tmp_path: Path) -> None:
         (b"id\ttitle\ttext\n\tb\tc\n", r":2: id is empty"),
         (b"id\ttitle\n1\tb\n", r":1: no column text; found title"),
         (b"title\ttext\na\tb\n", r":1: no column doc_id"),
-        (b"id\tid\ttext\na\tb\tc\n", r":1: the header names a column twice"),
+        (b"id\tid\ttext\na\tb\tc\n", r":1: the header names the column id twice"),
         (b"id\ttext\n", r": the file has a header and no documents"),
         (b"id\ttext\n\n", r": the file has a header and no documents"),
     ],
@@ -132,7 +132,7 @@ def test_a_bad_line_is_named_in_any_block(tmp_path: Path, monkeypatch: pytest.Mo
     lines = [f"d{n}\t{'x' * 90}" for n in range(100_000)]
     lines[77_776] = "bad"
     path = tsv(tmp_path, gzip.compress("\n".join(lines).encode(), 1))
-    with pytest.raises(InputError, match=r":77777: no tab"):
+    with pytest.raises(InputError, match=r":77777: 1 column instead of 2"):
         open_docs(path).frame()
 
 
@@ -144,7 +144,7 @@ def test_a_header_may_name_columns_that_nobody_asked_for(tmp_path: Path) -> None
 
 def test_a_first_line_of_data_is_no_header(tmp_path: Path) -> None:
     assert as_dict(open_docs(tsv(tmp_path, "id\ta text\ntext\tid\n"))) == {"id": "a text", "text": "id"}
-    with pytest.raises(InputError, match=r":1: more than one tab"):
+    with pytest.raises(InputError, match=r":1: 3 columns instead of 2"):
         open_docs(tsv(tmp_path, "d1\ttitle\ttext\n")).frame()
 
 
@@ -267,7 +267,7 @@ def test_bytes_that_are_not_text_are_refused_in_parquet_too(tmp_path: Path) -> N
         ([("a", "b"), ("c",)], r"row 2: 1 values instead of \(doc_id, text\)"),
         ([("a", "b"), ("c", 4.5)], "row 2: text is 4.5"),
         ([("a", "b"), (None, "c")], "row 2: doc_id is missing"),
-        ([{"id": "a", "text": "b"}, {"id": "c"}], "row 2: no column text; found id"),
+        ([{"id": "a", "text": "b"}, {"id": "c"}], "row 2: text is missing"),
         (["ab"], "row 1: 'ab' is not a row"),
         ([("a", "\ud800")], "lone surrogate"),
         (pd.DataFrame({"docno": [1.5], "text": ["a"]}), "column docno holds Float64"),

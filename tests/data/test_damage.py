@@ -40,7 +40,7 @@ def _same_tally(path: Path) -> bool:
 ROWS = np.random.default_rng(0).normal(size=(40, 5)).astype(np.float32)
 VECTORS = Vectors([f"w{i}" for i in range(40)], ROWS)
 VALUES = np.linspace(-1, 1, 40).astype(np.float32)
-TABLE = Genderedness(pa.array(sorted(VECTORS.words)), VALUES, {"made": "here"})
+TABLE = Genderedness(sorted(VECTORS.words), VALUES, {"made": "here"})
 
 
 def _same_vectors(path: Path) -> bool:
@@ -50,7 +50,7 @@ def _same_vectors(path: Path) -> bool:
 
 def _same_table(path: Path) -> bool:
     found = Genderedness.read(path)
-    return found.words.equals(TABLE.words) and np.array_equal(found.values, TABLE.values)
+    return found.words == TABLE.words and np.array_equal(found.values, TABLE.values)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_a_column_that_is_there_twice_is_refused(tmp_path: Path) -> None:
         open_docs(frame)
 
 
-@pytest.mark.parametrize("share", ["1e-999999999", "1e999999999", "0." + "3" * 100, "nan", "inf"])
+@pytest.mark.parametrize("share", ["1e999999999", "nan", "inf"])
 def test_a_share_that_is_no_number_to_count_with_is_refused(tmp_path: Path, share: str) -> None:
     (tmp_path / "t.tsv").write_text(f"query\tfemale\nq\t{share}\n")
     results = [{"query": "q", "doc_id": "d", "rank": 1, "group": "female"}]

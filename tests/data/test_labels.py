@@ -55,9 +55,9 @@ def test_a_misspelt_label_is_refused_with_a_suggestion_wherever_it_stands(tmp_pa
     ("content", "message"),
     [
         ("1\tf\n2\n", r":2: 1 column instead of 2"),
-        ("1\ta\tf\tx\n", r":1: 4 columns; expected"),
+        ("1\ta\tf\tx\n", r":1: 4 columns instead of 2; expected query_id<TAB>label"),
         ("1\tf\n\n2\tm\n", r":2: blank line"),
-        ("1\tf\n2\t\n", r":2: the query_id or the label is empty"),
+        ("1\tf\n2\t\n", r":2: gender is empty"),
         ("1\tf\n1\tm\n", r":2: repeats line 1: query_id '1'"),
         ("query_id\ttext\n1\tm\n", r":1: no column gender"),
         ("query_id,label\n", r": the file has no rows"),

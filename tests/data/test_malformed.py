@@ -17,9 +17,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenrank.data.docs import DuplicateCheck, open_docs
+from evenrank.data.docs import open_docs
 from evenrank.data.read import read_genders, read_qrels, read_queries
 from evenrank.data.runs import read_run
+from evenrank.data.schema import DuplicateCheck
 from evenrank.errors import InputError
 
 zstd = partial(pa.Codec("zstd").compress, asbytes=True)
@@ -28,12 +29,12 @@ CASES = 10_000
 
 
 def read_docs(path: Path) -> None:
-    docs, check = open_docs(path), DuplicateCheck()
+    docs, check = open_docs(path), DuplicateCheck("doc_id")
     for block in docs.blocks():
         batch = block.read()
         batch.validate(full=True)
         check.add(batch.column("doc_id"))
-    check.finish(docs)
+    check.finish(docs.tables)
 
 
 def _parquet() -> bytes:

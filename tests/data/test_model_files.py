@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from evenrank import InputError
-from evenrank.data.files import check_names, writing_folder
-from evenrank.data.model_files import is_model, packed, read_model, write_model
+from evenrank.data.files import check_names, is_model, packed, read_model, write_model, writing_folder
 from evenrank.queries.model import StaticClassifier, load_classifier
 
 

@@ -37,7 +37,7 @@ def test_a_run_of_ms_marco_is_ordered_by_its_ranks(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ("q1\td1\t12.5\nq1\td2\t3.0\n", ":1: rank is '12.5'; a run of three columns holds"),
+        ("q1\td1\t12.5\nq1\td2\t3.0\n", ":1: rank is '12.5'; it must be a whole number"),
         ("q1\td1\t30\nq1\td2\t20\n", "query 'q1' has no document at rank 1"),
         ("q1\td1\t1\nq1\td2\t1\n", "query 'q1' has several documents at rank 1"),
         ("q1\td1\t1\nq1\td2\t2\textra\n", ":2: 4 columns instead of 3; expected query_id doc_id rank"),

@@ -94,8 +94,8 @@ def test_parquet_gives_them_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("1\ta\n2 b\n", r":2: no tab; expected query_id<TAB>text"),
-        ("1\ta\tb\n", r":1: more than one tab"),
+        ("1\ta\n2 b\n", r":2: 1 column instead of 2; expected query_id<TAB>text"),
+        ("1\ta\tb\n", r":1: 3 columns instead of 2; expected query_id<TAB>text"),
         ("1\ta\n\n2\tb\n", r":2: blank line"),
         ("1\ta\n2\tb\n1\tc\n", r":3: repeats line 1: query_id '1'"),
         ("qid\ttext\n1\ta\n1\tb\n", r":3: repeats line 2: query_id '1'"),
@@ -110,7 +110,7 @@ def test_parquet_gives_them_too(tmp_path: Path) -> None:
         ),
         (
             "<top>\n<num> 1\n<title> a\n</top>\n<top>\n<num> 1\n<title> b\n</top>",
-            r":5: topic '1' was already on",
+            r":5: repeats line 1: query_id '1'",
         ),
         ("<top>\n<num> 1\n<title> a\n</top>\n\nstray\n<top>\n<num> 2\n<title> b", r":6: text between topics"),
         (b"1\ta\n2\t\xff\n", r":2: bytes that are not UTF-8"),

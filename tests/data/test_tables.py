@@ -235,7 +235,7 @@ def test_a_run_that_only_looks_normal_is_sorted_and_checked_again() -> None:
 
 
 def test_an_unknown_order_is_refused() -> None:
-    with pytest.raises(InputError, match="order is 'Score'"):
+    with pytest.raises(InputError, match="order cannot be 'Score'"):
         read_run({"q": {"d": 1}}, order="Score")  # type: ignore[arg-type]
 
 
@@ -391,16 +391,13 @@ def test_a_known_run_is_not_looked_through_again(monkeypatch: pytest.MonkeyPatch
     assert read_run(made) is made
 
 
-def test_a_fingerprint_covers_ids_ranks_and_ties_and_not_the_last_bit_of_a_score() -> None:
+def test_a_fingerprint_covers_ids_ranks_and_scores_but_not_their_last_bits() -> None:
     run = pl.DataFrame({"query_id": ["1", "1", "1"], "score": [3.0, 2.0, 1.0], "rank": [1, 2, 3]})
     same = run.with_columns(score=pl.col("score") * (1 + 2**-50))
     tied = run.with_columns(score=pl.Series([3.0, 2.0, 2.0]))
     assert fingerprint([run]) == fingerprint([same]) != fingerprint([tied])
     assert fingerprint([run]) != fingerprint([run.with_columns(rank=pl.Series([1, 3, 2]))])
-    scores = run.with_columns(score=pl.col("score") * 2)
-    assert fingerprint([run]) == fingerprint([scores])
-    assert fingerprint([run], numbers=True) == fingerprint([same], numbers=True)
-    assert fingerprint([run], numbers=True) != fingerprint([scores], numbers=True)
+    assert fingerprint([run]) != fingerprint([run.with_columns(score=pl.col("score") * 2)])
 
 
 def test_two_tallies_with_the_same_counts_of_other_words_have_different_names() -> None:

@@ -78,7 +78,7 @@ def test_a_legal_run_is_read(content: str | bytes, tmp_path: Path) -> None:
         ("qid docno rank tag\nq1 d1 1 x\n", r":1: no column score; found qid, docno, rank, tag"),
         ("qid docno score\nq1 d1 x\n", r":2: score is 'x'"),
         ("qid docno score\n", r": the file has no rows"),
-        ("qid docno docno score\nq d d 1\n", r":1: column docno is there twice"),
+        ("qid docno docno score\nq d d 1\n", r":1: the header names the column docno twice"),
         ("", r": the file is empty"),
         (gzip.compress(RUN.encode(), mtime=0)[:-9], r": cannot be read: Truncated compressed stream"),
     ],

@@ -65,7 +65,7 @@ def test_it_is_the_mean_of_absolute_values_whatever_the_lists(orders: list[list[
     found = er.measure(run, ["abs(ARaB@2)", "ARaB@2"], docs=DOCS, resamples=20)
     plain, size = found["ARaB@2"], found["abs(ARaB@2)"]
     assert size.value == pytest.approx(np.abs(plain.values).mean())
-    assert size.value == pytest.approx(plain.summary.abs)
+    assert size.value == pytest.approx(plain.abs)
     assert size.per_query() == {query: abs(value) for query, value in plain.per_query().items()}
     assert size.low is not None and size.high is not None and size.low >= 0
     assert size.low - 1e-9 <= size.value <= size.high + 1e-9  # type: ignore[operator]
@@ -76,7 +76,7 @@ def test_it_can_be_measured_alone_and_with_labels_of_documents() -> None:
     targets = {query: {"female": 0.5} for query in RUN}
     found = er.measure(RUN, "abs(MB(group='female')@2)", labels=labels, targets=targets, confidence=None)
     plain = er.measure(RUN, "MB(group='female')@2", labels=labels, targets=targets, confidence=None)
-    assert found["abs(MB(group='female')@2)"].value == plain["MB(group='female')@2"].summary.abs
+    assert found["abs(MB(group='female')@2)"].value == plain["MB(group='female')@2"].abs
 
 
 def test_bound_it_has_the_same_value_in_ir_measures() -> None:

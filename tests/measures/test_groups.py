@@ -347,10 +347,10 @@ def test_more_than_two_groups_have_to_be_named() -> None:
 
 def test_what_is_refused() -> None:
     for text, why in [
-        ("Skew(group='women')@10", "no document shows 'women'"),
+        ("Skew(group='women')@10", "no group 'women'"),
         ("Skew(target='half')@10", "target cannot be 'half'"),
         ("AWRF(target={'female': 0.8, 'male': 0.8})", "together at most 1"),
-        ("AWRF(target={'woman': 0.8})", "no document shows 'woman'"),
+        ("AWRF(target={'woman': 0.8})", "no group 'woman'"),
         ("FAIR(alpha=2)@10", "between 0 and 1"),
         ("rND(step=1)", "at least 2"),
     ]:
@@ -406,10 +406,10 @@ def test_mb_is_what_represent_says() -> None:
         found = er.measure(RUN, "MB(group='male')@10", labels=LABELS, targets=targets)["MB(group='male')@10"]
         same = er.represent(RUN, targets or "full", labels=LABELS, at=10)
         summary = same.summary("male")
-        assert found.per_query() == {row.query: float(row.bias) for row in same.of("male")}
+        assert found.per_query() == dict(same.of("male").select("query", "bias").iter_rows())
         assert found.value == pytest.approx(summary["MB"])
-        assert found.summary.abs == pytest.approx(summary["MAB"])
-        assert found.summary.spread == pytest.approx(summary["SB"])
+        assert found.abs == pytest.approx(summary["MAB"])
+        assert found.spread == pytest.approx(summary["SB"])
 
 
 def test_mb_decides_one_half_exactly() -> None:
@@ -419,6 +419,17 @@ def test_mb_decides_one_half_exactly() -> None:
     for measure in ("MB@10", "MB(target={'female': 0.15})@10", "MB(target={'male': 0.85})@10"):
         targets = {"q": {"male": "0.85"}} if measure == "MB@10" else None
         assert er.measure(run, measure, labels=labels, targets=targets)[measure].value == 0
+
+
+@pytest.mark.parametrize("letters", ["aab", "abc"])
+def test_one_half_stays_one_half_in_a_mean_with_the_world(letters: str) -> None:
+    """Two thirds and one third are a half in the mean: one and two of three are right."""
+    labels = dict(zip("xyz", letters, strict=True)) | {"r1": "a", "r2": "a", "r3": "b", "c": "c"}
+    qrels, third = {"q": {"r1": 1, "r2": 1, "r3": 1}}, 1 / 3
+    world = {"a": third, "b": third, "c": third}
+    measure = f"MB(group='a', target='relevant', world={world})@3"
+    found = er.measure({"q": {"x": 3.0, "y": 2.0, "z": 1.0}}, measure, labels=labels, qrels=qrels)
+    assert found[0].value == 0
 
 
 def test_bound_measures_know_their_targets() -> None:
@@ -438,4 +449,4 @@ def test_image_search_as_a_run(shared: Path) -> None:
     for measured in found:
         at = measured.measure["cutoff"]
         same = er.represent(folder / "results.tsv", folder / "targets.tsv", at=at).summary("female")
-        assert (measured.value, measured.summary.abs) == pytest.approx((same["MB"], same["MAB"]))
+        assert (measured.value, measured.abs) == pytest.approx((same["MB"], same["MAB"]))

@@ -26,8 +26,8 @@ class Counting:
 
     def __init__(self, docs: Docs) -> None:
         self.passes = 0
-        self._blocks: Callable[[], Iterator[Block]] = docs._blocks
-        docs._blocks = self
+        self._blocks: Callable[[], Iterator[Block]] = docs.blocks
+        docs.blocks = self
         self.docs = docs
 
     def __call__(self) -> Iterator[Block]:
@@ -131,7 +131,7 @@ GROUPS = {"d1": "female", "d2": "male", "d3": "male"}
 )
 def test_what_is_zero_for_any_ranking_is_refused(measure: str) -> None:
     with pytest.raises(
-        InputError, match=r"so it is 0 for any ranking; retrieve more documents, or give targets"
+        InputError, match=r"so it is 0 for any ranking; retrieve more documents, .* or give targets"
     ):
         er.measure(SHORT, measure, labels=GROUPS)
     assert er.measure(SHORT, "MB@1", labels=GROUPS)["MB@1"].value != 0
@@ -141,7 +141,7 @@ def test_what_is_zero_for_any_ranking_is_refused(measure: str) -> None:
 
 
 def test_a_list_compared_with_itself_needs_a_cutoff() -> None:
-    with pytest.raises(InputError, match=r"MB compares each list with itself.*as in MB@10, or give targets"):
+    with pytest.raises(InputError, match=r"MB compares the top of each list.*as in MB@10, or give targets"):
         er.measure(SHORT, "MB", labels=GROUPS)
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from evenrank.measures import lists
 from evenrank.measures.lists import find_rows
+from evenrank.text import hashing
 
 IDS = st.lists(st.text(max_size=3), max_size=60)
 
@@ -30,5 +31,5 @@ def test_two_ids_with_one_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch) -
         return np.zeros(len(hashes), np.int64)
 
     monkeypatch.setattr(lists, "_SMALL", 0)
-    monkeypatch.setattr(lists, "_kernel", lambda: all_collide)
+    monkeypatch.setattr(hashing, "find_hashes", all_collide)
     assert find_rows(pl.Series(["b", "a", "c"]), pl.Series(["a", "b"])).tolist() == [1, 0, -1]

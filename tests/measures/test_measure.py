@@ -42,9 +42,9 @@ def test_value_parts_and_absolute_mean() -> None:
     assert found.per_query() == {"q1": 1.0, "q2": -0.5, "q3": -1.0}
     assert found.value == pytest.approx(-0.5 / 3)
     assert found.parts == pytest.approx({"female": (0.5 + 1.5 + 1) / 3, "male": (1.5 + 1) / 3})
-    assert found.summary.abs == pytest.approx(2.5 / 3)
-    assert found.summary.spread == pytest.approx(np.std([1, -0.5, -1], ddof=1))
-    assert found.summary.quantiles["0.5"] == -0.5
+    assert found.abs == pytest.approx(2.5 / 3)
+    assert found.spread == pytest.approx(np.std([1, -0.5, -1], ddof=1))
+    assert found.quantiles["0.5"] == -0.5
     assert found.beyond(0.6) == pytest.approx(2 / 3)
     assert found.to_dict()["beyond"] == {"0.1": 1.0}
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank import FaiRR, InputError, NFaiRR
-from evenrank.measures.lists import RankedLists, ranked_lists
-from evenrank.measures.neutrality import fairr_weights, neutrality
+from evenrank.measures.lists import RankedLists, log_discount, ranked_lists
+from evenrank.measures.neutrality import neutrality
 
 
 @st.composite
@@ -75,7 +75,7 @@ def test_fairr_equals_its_definition(
     found = measure.per_query(lists_of(counts)).values
     each = neutrality(counts, threshold, target)
     assert found == pytest.approx(sum(each[i - 1] / np.log2(i + 1) for i in range(1, min(t, len(each)) + 1)))
-    assert found == pytest.approx(each @ fairr_weights(len(each), t))
+    assert found == pytest.approx(each @ log_discount(len(each), t))
 
 
 @given(counts_and_target(), st.integers(1, 40), st.integers(0, 3), st.data())

@@ -42,7 +42,6 @@ class _Untouched(LinearMeasure):
     """Share of the top t documents that hold no word of any group: 1 is best."""
 
     __name__ = NAME = "Untouched"
-    PRETTY_NAME = "Untouched documents"
     SHORT_DESC = "Share of the top t documents that name no group."
     PREFERRED = "high"
     BEST = 1.0

@@ -106,7 +106,7 @@ def test_every_registered_measure_is_known() -> None:
         ("ARaB('boolean')@10", "parameters go by name"),
         ("ARaB(**{'of': 'x'})@10", "parameters go by name"),
         ("nDCG(dcg='exp')@10", "dcg cannot be 'exp'"),
-        ("NFaiRR(target=[0.5, 0.6])@10", "add up to 1"),
+        ("NFaiRR(target=(0.5, 0.6))@10", "add up to 1"),
         ("ARaB@10 nDCG@10", "cannot be read"),
         ("", "cannot be read"),
         ("__import__('os').system('true')", "."),

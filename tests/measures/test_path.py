@@ -39,7 +39,7 @@ def test_a_value_takes_few_calls() -> None:
     assert sum(calls.values()) <= 250, calls.most_common()
 
 
-@pytest.mark.xfail(strict=True, reason="20 files: reading, matching and measuring have several each")
+@pytest.mark.xfail(strict=True, reason="13 files, four of them for tables")
 def test_a_value_takes_few_files() -> None:
     calls = _calls()
     assert len(calls) <= 12, calls.most_common()

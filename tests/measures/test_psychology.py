@@ -34,7 +34,7 @@ def test_opposite_leans_cancel_only_with_sign() -> None:
     found = measured({"q1": ["d1"], "q2": ["d2"]}, LIWC @ 10, LIWC(signed=True) @ 10)
     assert found[LIWC @ 10].value == pytest.approx((100 / 3 + 100 / 7) / 2)
     assert found[LIWC(signed=True) @ 10].value == pytest.approx((100 / 3 - 100 / 7) / 2)
-    assert found[LIWC(signed=True) @ 10].summary.abs == pytest.approx(found[LIWC @ 10].value)
+    assert found[LIWC(signed=True) @ 10].abs == pytest.approx(found[LIWC @ 10].value)
 
 
 def test_an_empty_document_has_no_words_of_either_side() -> None:

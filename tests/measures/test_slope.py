@@ -39,7 +39,6 @@ def test_the_line_is_that_of_scipy_and_contributions_make_it_up(points: np.ndarr
     assert line.r == pytest.approx(expected.rvalue, abs=1e-6)
     rounding = 1e-6 + 1e-7 * abs(expected.slope)  # on a line, 1 − r² is rounding alone; its root is not small
     assert line.error == pytest.approx(expected.stderr, abs=rounding, rel=1e-5)
-    assert slope.query_contributions(x, y).mean() == pytest.approx(line.slope, abs=1e-9, rel=1e-9)
     assert slope.slopes(x, y) == pytest.approx(line.slope, abs=1e-9, rel=1e-9)
 
 
@@ -52,12 +51,14 @@ def test_document_contributions_add_up_to_the_slope(points: np.ndarray, seed: in
     owner = np.repeat(np.arange(len(x)), rng.integers(1, 5, len(x)))
     values, weights = rng.normal(size=len(owner)), rng.random(len(owner)) + 0.1
     y, sizes = slope.list_means(values, weights, owner, len(x))
-    shares = slope.document_coefficients(x, weights, owner, sizes) * (values - y.mean())
-    line = slope.fit(x, y)
-    assert line is not None
-    assert shares.sum() == pytest.approx(line.slope, rel=1e-6, abs=1e-9)
-    by_list = np.bincount(owner, shares)
-    assert by_list * len(x) == pytest.approx(slope.query_contributions(x, y), rel=1e-6, abs=1e-9)
+    entries = slope.Entries(owner, owner, owner, values)
+    fitted = slope.Fitted(np.arange(len(x)), x, y, entries, weights / sizes[owner])
+    assert fitted.line is not None
+    close = {"rel": 1e-6, "abs": 1e-9}
+    assert fitted.contributions.mean() == pytest.approx(fitted.line.slope, **close)
+    assert fitted.shares.sum() == pytest.approx(fitted.line.slope, **close)
+    assert np.bincount(owner, fitted.shares) * len(x) == pytest.approx(fitted.contributions, **close)
+    assert sum(fitted.parts.values()) == pytest.approx(fitted.contributions, **close)
 
 
 def test_no_line_goes_through_queries_that_are_all_alike() -> None:
@@ -77,7 +78,7 @@ def test_lists_that_are_all_alike_have_a_slope_of_exactly_zero_and_no_correlatio
     assert line is not None
     assert (line.slope, line.error) == (0.0, 0.0)
     assert np.isnan(line.r)
-    assert slope.significance(line.r, 20) is None
+    assert line.p is None
 
 
 @given(points=POINTS)
@@ -85,7 +86,6 @@ def test_the_p_of_a_correlation_is_that_of_scipy(points: np.ndarray) -> None:
     x, y = points.T
     if np.ptp(x) < 1e-3 or np.ptp(y) < 1e-3:
         return
-    expected = stats.pearsonr(x, y)
-    assert slope.significance(float(expected.statistic), len(x)) == pytest.approx(
-        expected.pvalue, rel=1e-4, abs=1e-6
-    )
+    line = slope.fit(x, y)
+    assert line is not None
+    assert line.p == pytest.approx(stats.pearsonr(x, y).pvalue, rel=1e-4, abs=1e-6)

@@ -19,11 +19,8 @@ from scipy.stats import linregress
 
 import evenrank as er
 from evenrank import GSR, InputError, nDCG
-from evenrank.data.read import read_qrels, read_queries
 from evenrank.data.runs import read_run
-from evenrank.measures import compare_reinforcement
-from evenrank.measures.gsr.results import Reinforcement
-from evenrank.measures.gsr.study import cut_ties, perfect_lists
+from evenrank.measures.gsr.measure import Reinforcement
 from evenrank.text.tokens import tokens
 from evenrank.vectors import genderedness
 from evenrank.vectors.texts import GENDERED_STOP_WORDS, stop_words
@@ -66,7 +63,7 @@ class Reference:
 
     def __init__(self) -> None:
         table = genderedness()
-        self.g = dict(zip(table.words.to_pylist(), table.values.astype(float).tolist(), strict=True))
+        self.g = dict(zip(table.words, table.values.astype(float).tolist(), strict=True))
         self.stem = Stemmer.Stemmer("english").stemWord
 
     def of(self, text: str, query: str = "") -> float:
@@ -168,13 +165,26 @@ def test_parts_are_told_apart_by_polarity_and_not_by_what_they_add() -> None:
 
 
 def test_the_perfect_engine_is_cut_where_the_run_is() -> None:
-    graded = {"q": {"a": 2, "b": 1, "c": 1, "d": 1}, "p": {"e": 1}}
-    lists = perfect_lists(read_qrels(graded), read_queries({"q": "x", "p": "y"})["query_id"])
-    kept, shares = cut_ties(lists, np.array([3, 3]))
-    assert shares[kept["rank"].to_numpy() == 2].tolist() == pytest.approx([2 / 3] * 3)
-    assert shares[kept["rank"].to_numpy() == 1].tolist() == [1, 1]
-    kept, shares = cut_ties(lists, np.array([1, 1]))
-    assert kept["rank"].to_list() == [1, 1]
+    """Of three documents at rank 2, two fit above the cut at 3: each counts as two thirds of one."""
+    graded = {"q1": {"d1": 2, "d3": 1, "d4": 1, "d2": 1}, "q2": {"d2": 1}, "q3": {"d3": 1}}
+    found = measured("GSR@3", qrels=graded)
+
+    def mean(query: str, docs: dict[str, float]) -> float:
+        values = {doc: REFERENCE.of(DOCS[doc], QUERIES[query]) for doc in docs}
+        return sum(values[doc] * weight for doc, weight in docs.items()) / sum(docs.values())
+
+    second = 2 / 3 / math.log2(3)
+    lists = {
+        "q1": {"d1": 1.0, "d3": second, "d4": second, "d2": second},
+        "q2": {"d2": 1.0},
+        "q3": {"d3": 1.0},
+    }
+    x = [REFERENCE.of(QUERIES[query]) for query in lists]
+    y = [mean(query, docs) for query, docs in lists.items()]
+    assert found.baselines["perfect"].value == pytest.approx(linregress(x, y).slope)
+    only_first = lists | {"q1": {"d1": 1.0}}
+    y = [mean(query, docs) for query, docs in only_first.items()]
+    assert measured("GSR@1", qrels=graded).baselines["perfect"].value == pytest.approx(linregress(x, y).slope)
 
 
 def test_stop_words_of_indri_are_another_reading_of_the_same_texts() -> None:
@@ -298,11 +308,11 @@ def test_two_runs_are_compared_over_the_same_queries(shared: Path) -> None:
     runs = {name: shared / "runs" / f"time.{name}.run" for name in ("bm25", "qld")}
     found = er.measure(runs, "GSR@10", docs=data.docs, queries=data.queries)
     one, other = (found[name, "GSR@10"] for name in runs)
-    difference = compare_reinforcement(one, other)
+    difference = one.measure.compare(one, other).comparison
     assert difference.difference == pytest.approx(one.value - other.value)
     assert difference.low < difference.difference < difference.high
     assert difference.p > 0.05
-    same = compare_reinforcement(one, one)
+    same = one.measure.compare(one, one).comparison
     assert (same.difference, same.low, same.high, same.p) == (0, 0, 0, 1)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import evenrank as er
 from evenrank import GSR
-from evenrank.measures.gsr.results import most_gendered
+from evenrank.measures.gsr.measure import most_gendered
 from evenrank.vectors import genderedness
 
 
@@ -38,6 +38,6 @@ def test_the_points_of_a_scatter_lie_around_the_line(time: dict, runs: dict[str,
     slope, intercept = np.polyfit(found.points["x"], found.points["y"], 1)
     assert found.line is not None
     assert (found.line.slope, found.line.intercept) == pytest.approx((slope, intercept))
-    perfect = found.baseline_lines["perfect"].line
+    perfect = found.baselines["perfect"].line
     assert perfect is not None and perfect.slope == pytest.approx(found.baselines["perfect"].value)
     assert found.points["contribution"].mean() == pytest.approx(found.value)

@@ -9,7 +9,7 @@ import polars as pl
 
 import evenrank as er
 from evenrank.measures.parse import parse_condition
-from evenrank.mitigate.constrain.solving import gains
+from evenrank.mitigate._solver.lists import gains
 
 STRICTLY = 1e-11
 """By how much a value exceeds a strict bound that it equals: more than rounding, less than a real excess."""

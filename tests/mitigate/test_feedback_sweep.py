@@ -24,7 +24,7 @@ from evenrank.mitigate.feedback_effects import (
 )
 from evenrank.mitigate.feedback_sweep import FeedbackSweep
 from evenrank.rankers import make
-from evenrank.rankers.index.building import index as build
+from evenrank.rankers.indexing import index as build
 from evenrank.show.charts.theme import configuration
 from evenrank.show.charts.tradeoff import query_chart, strength_chart
 from evenrank.show.report import write_chart
@@ -132,7 +132,7 @@ def test_shares_add_up_and_agree_with_the_queries(swept: FeedbackSweep) -> None:
 
 def test_reduction_is_measured_against_the_value_before(swept: FeedbackSweep) -> None:
     before, after = (swept.step(strength)["ARaB@10"] for strength in (0, 0.5))
-    was, now = before.measurement.summary.abs, after.measurement.summary.abs
+    was, now = before.measurement.abs, after.measurement.abs
     assert was is not None and now is not None
     assert after.abs_reduction == pytest.approx((was - now) / was)
     assert before.abs_reduction is None
@@ -200,7 +200,7 @@ def test_the_command_writes_runs_and_a_table(folder: Path, tmp_path: Path) -> No
     ]
     runs = [er.measure(path, "ARaB@10", docs=demo.folder() / "docs.tsv") for path in
             sorted((tmp_path / "runs").glob("*.run"))]  # fmt: skip
-    assert runs[0]["ARaB@10"].summary.abs > runs[1]["ARaB@10"].summary.abs  # type: ignore[operator]
+    assert runs[0]["ARaB@10"].abs > runs[1]["ARaB@10"].abs  # type: ignore[operator]
 
 
 def test_the_command_counts_published_terms(shared: Path) -> None:

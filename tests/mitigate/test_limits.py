@@ -18,8 +18,8 @@ from scipy.optimize import linear_sum_assignment
 import evenrank as er
 from evenrank import demo
 from evenrank.data.runs import read_run
+from evenrank.mitigate._solver.bound import assign, bound, charged
 from evenrank.mitigate.constrain import rerank
-from evenrank.mitigate.constrain.lagrangian import assign, bound, charged
 
 LABELS = st.lists(st.sampled_from(["f", "m", None]), min_size=2, max_size=6).filter(
     lambda labels: {"f", "m"} <= {*labels}

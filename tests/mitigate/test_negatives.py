@@ -276,8 +276,6 @@ def test_documents_that_are_not_one_sided_are_not_called_the_most_one_sided(tmp_
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["--ids", "--labels", "nowhere"], "labels is given, but RaB does not look at it"),
-        (["--ids", "--dictionary", "nowhere"], "dictionary is given, but RaB does not look at it"),
         (["--ids", "--bias", "liwc", "--lexicon", "x"], "--lexicon is for word counts, which bias liwc"),
         (["--ids", "--bias", "liwc", "--tally", "x"], "--tally is for word counts"),
         (["--ids", "--form", "triplet"], "--ids and --form are two forms"),
@@ -337,8 +335,6 @@ def test_no_input_is_written_over(option: str, tmp_path: Path, capsys: pytest.Ca
         ({"bias_lambda": "0.5"}, "bias_lambda is '0.5'"),
         ({"bias": None}, "bias is None; choose one of"),
         ({"bias": 3}, "bias is 3; choose one of"),
-        ({"order": "rank"}, "order is given, but RaB does not look at it"),
-        ({"labels": "nowhere"}, "labels is given"),
     ],
 )
 def test_wrong_values_are_named(wrong: dict[str, Any], said: str) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import evenrank as er
 from evenrank.errors import InputError
-from evenrank.vectors.debias import GenderProjection
+from evenrank.rankers.projection import GenderProjection
 
 
 def example(seed: int, size: int = 6) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

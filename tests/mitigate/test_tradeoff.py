@@ -488,7 +488,7 @@ def test_a_sweep_takes_any_mitigation_that_knows_its_strengths() -> None:
     for point, made in zip(found, map(own.apply, own.strengths()), strict=True):
         assert point.run.equals(read_run(made))
         alone = er.measure(made, "ARaB@2", tally=er.tally(docs), confidence=None)["ARaB@2"]
-        assert point.bias.value == pytest.approx(alone.summary.abs)
+        assert point.bias.value == pytest.approx(alone.abs)
     with pytest.raises(er.InputError, match="has its own strengths; leave them out"):
         er.sweep(tally=er.tally(docs), qrels=judged, method=own, strengths=[0.1])
 

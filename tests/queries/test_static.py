@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import evenrank as er
 from evenrank import InputError
-from evenrank.data.model_files import packed, read_model, write_model
+from evenrank.data.files import packed, read_model, write_model
 from evenrank.queries.features import BUCKETS, clean
 from evenrank.queries.model import LABELS, StaticClassifier, load_classifier
 from evenrank.queries.training import read_labelled, train_classifier

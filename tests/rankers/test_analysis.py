@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import evenrank as er
-from evenrank.rankers.index.analysis import LONGEST, LUCENE_STOP_WORDS, Analyzer, read_stop_words, split
-from evenrank.rankers.index.tokenizing import words
+from evenrank.rankers.analysis import (
+    DIGIT,
+    IDEOGRAPH,
+    LETTER,
+    LONGEST,
+    LUCENE_STOP_WORDS,
+    MARK,
+    MID_LETTER,
+    MID_NUMBER,
+    SEPARATOR,
+    SILENT,
+    UNDERSCORE,
+    Analyzer,
+    characters,
+    read_stop_words,
+    split,
+    words,
+)
 
 AWKWARD = "abZ19_.,:;'’·-é\u0301\u00ad\u200b\u200d中文ひカ한ßİ😀ﬁΣς\u0600٣²½Ⅷ\t\n "
 
 
 def cut(texts: list[str]) -> list[list[str]]:
     found = words(texts)
-    distinct = found.texts()
+    distinct = found.distinct.to_pylist()
     return [
         [distinct[n] for n in found.numbers[found.bounds[i] : found.bounds[i + 1]]] for i in range(len(texts))
     ]
@@ -42,30 +60,100 @@ def cut(texts: list[str]) -> list[list[str]]:
     ],
 )
 def test_words_are_cut_as_by_lucenes_standard_tokenizer(text: str, expected: list[str]) -> None:
-    assert split(text) == expected
+    assert split(text) == plain(text) == expected
     assert cut([text]) == [expected]
+
+
+def plain(text: str) -> list[str]:
+    """The words of a text, in lower case: the rules in plain Python."""
+    names: list[str] = []
+    word: list[int] = []
+    solid, previous, middle = False, SEPARATOR, 0  # a letter or digit in it? the last one's class
+    kinds = [_kind(character) for character in text]
+
+    def finish() -> None:
+        nonlocal solid, previous
+        if word and solid:
+            names.append("".join(map(chr, word)))
+        word.clear()
+        solid, previous = False, SEPARATOR
+
+    for place, (character, kind) in enumerate(zip(text, kinds, strict=True)):
+        if kind == SILENT:
+            continue
+        if kind == MARK and word:
+            _append_mark(word, ord(character))
+            continue
+        if kind == IDEOGRAPH:
+            finish()
+            word.append(ord(character))
+            solid, previous = True, IDEOGRAPH
+            continue
+        middle = _next_kind(kinds, place + 1) if kind >= MID_LETTER else SEPARATOR
+        joins = (middle == previous == LETTER and kind != MID_NUMBER) or (
+            middle == previous == DIGIT and kind != MID_LETTER
+        )
+        if kind in (LETTER, DIGIT, UNDERSCORE) or joins:
+            if previous == IDEOGRAPH or len(word) >= LONGEST:
+                finish()
+            word.append(_lower(character))
+            solid = solid or kind in (LETTER, DIGIT)
+            previous = kind
+        else:
+            finish()
+    finish()
+    return names
+
+
+def _next_kind(kinds: Sequence[int], place: int) -> int:
+    """The class of the next character that is not silent or a mark."""
+    while place < len(kinds) and kinds[place] in (SILENT, MARK):
+        place += 1
+    return kinds[place] if place < len(kinds) else SEPARATOR
+
+
+def _kind(character: str) -> int:
+    code = ord(character)
+    if code < len(characters().kind):
+        return int(characters().kind[code])
+    return IDEOGRAPH if 0x20000 <= code < 0x323B0 else SEPARATOR
+
+
+def _lower(character: str) -> int:
+    code = ord(character)
+    return int(characters().lower[code]) if code < len(characters().kind) else code
+
+
+def _append_mark(word: list[int], mark: int) -> None:
+    pairs = characters().pairs
+    pair = word[-1] << 21 | mark
+    place = int(np.searchsorted(pairs[:, 0], pair))
+    if place < len(pairs) and pairs[place, 0] == pair:
+        word[-1] = int(pairs[place, 1])
+    elif len(word) < LONGEST:
+        word.append(mark)
 
 
 @given(st.lists(st.text(st.sampled_from(AWKWARD), max_size=40) | st.text(max_size=40), max_size=6))
 def test_the_kernel_cuts_as_the_definition_does(texts: list[str]) -> None:
     texts = [text.encode("utf-8", "ignore").decode() for text in texts]
-    assert cut(texts) == [split(text) for text in texts]
+    assert cut(texts) == [plain(text) for text in texts]
 
 
 def test_the_kernel_cuts_real_text_as_the_definition_does(shared: Path) -> None:
     texts = er.load(shared / "data" / "time").docs.frame()["text"].to_list()[:60]
-    assert cut(texts) == [split(text) for text in texts]
+    assert cut(texts) == [plain(text) for text in texts]
 
 
 def test_a_word_of_any_length_is_cut_into_pieces() -> None:
     text = "x" * (2 * LONGEST + 7) + " " + "é" * (LONGEST + 1)
-    assert [len(word) for word in split(text)] == [LONGEST, LONGEST, 7, LONGEST, 1]
-    assert cut([text]) == [split(text)]
+    assert [len(word) for word in plain(text)] == [LONGEST, LONGEST, 7, LONGEST, 1]
+    assert cut([text]) == [plain(text)]
 
 
 def test_many_distinct_words_outgrow_the_first_table() -> None:
     texts = [" ".join(f"w{i}x{j}" for j in range(500)) for i in range(200)]
-    assert cut(texts) == [split(text) for text in texts]
+    assert cut(texts) == [plain(text) for text in texts]
 
 
 def test_possessives_stop_words_and_endings_go() -> None:

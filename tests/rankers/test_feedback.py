@@ -18,7 +18,7 @@ from evenrank.errors import InputError
 from evenrank.rankers import make
 from evenrank.rankers.feedback import DocumentBias
 from evenrank.rankers.index import Index
-from evenrank.rankers.index.building import index as build
+from evenrank.rankers.indexing import index as build
 from evenrank.rankers.relevance_models import (
     DocumentTerms,
     anserini_model,

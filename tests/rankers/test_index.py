@@ -22,7 +22,8 @@ import evenrank as er
 from evenrank.cli import main
 from evenrank.data.docs import Docs
 from evenrank.data.schema import Block, batch_of
-from evenrank.rankers.index import Index, building, storage
+from evenrank.rankers import indexing
+from evenrank.rankers.index import Index, read_manifest, write_manifest
 
 DOCS = {
     "d2": "She is a nurse; her brother's a nurse too.",
@@ -65,7 +66,7 @@ def check(index: Index, docs: dict[str, str]) -> None:
 def test_an_index_holds_what_the_documents_hold(tmp_path: Path) -> None:
     index = er.index(DOCS, tmp_path / "an.index")
     check(index, DOCS)
-    index.verify()
+    index.arrays.verify()
     assert index.number("nurs") >= 0
     assert index.number("nurse") == index.number("") == -1
     assert index.numbers(["no", "", "d1"]).tolist() == [-1, -1, 3]
@@ -85,7 +86,7 @@ def test_the_size_of_the_runs_does_not_matter(
     tmp_path_factory: pytest.TempPathFactory, docs: dict[str, str], tokens: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(building, "TOKENS", tokens)  # a run of a few tokens: as many runs as blocks …
+        patch.setattr(indexing, "TOKENS", tokens)  # a run of a few tokens: as many runs as blocks …
         check(er.index(_in_small_blocks(docs), tmp_path_factory.mktemp("i") / "x"), docs)
 
 
@@ -137,7 +138,7 @@ def test_the_same_documents_give_the_same_bytes(tmp_path: Path) -> None:
 def test_a_document_that_comes_twice_is_named_with_both_lines(tmp_path: Path) -> None:
     path = tmp_path / "docs.tsv"
     path.write_text("a\tone\nb\ttwo\na\tthree\n")
-    with pytest.raises(er.InputError, match=r"docs.tsv:3: doc_id 'a' was already used on line 1"):
+    with pytest.raises(er.InputError, match=r"docs.tsv:3: repeats line 1: doc_id 'a'"):
         er.index(path, tmp_path / "x")
     assert not (tmp_path / "x").exists()
 
@@ -187,14 +188,14 @@ def test_two_builds_at_one_place_do_not_meet(tmp_path: Path) -> None:
         yield "a", "one"
 
     docs = _in_small_blocks(dict(slow()))
-    inner = docs._blocks
+    inner = docs.blocks
 
     def waiting() -> Iterator[Block]:
         started.set()
         go.wait(30)
         yield from inner()
 
-    docs._blocks = waiting
+    docs.blocks = waiting
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(er.index, docs, path)
         started.wait(30)
@@ -209,7 +210,7 @@ def test_an_index_of_the_cache_is_built_once_and_waited_for(
 ) -> None:
     monkeypatch.setenv("EVENRANK_CACHE", str(tmp_path))
     started, go, builds = threading.Event(), threading.Event(), []
-    docs, build = _in_small_blocks(DOCS), building.index
+    docs, build = _in_small_blocks(DOCS), indexing.index
 
     def slow(*given: Any, **more: Any) -> Index:
         builds.append(1)
@@ -217,11 +218,11 @@ def test_an_index_of_the_cache_is_built_once_and_waited_for(
         go.wait(30)
         return build(*given, **more)
 
-    monkeypatch.setattr(building, "index", slow)
+    monkeypatch.setattr(indexing, "index", slow)
     with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(building.own_index, docs)
+        first = pool.submit(indexing.cached_index, docs)
         started.wait(30)
-        second = pool.submit(building.own_index, docs)
+        second = pool.submit(indexing.cached_index, docs)
         with pytest.raises(TimeoutError):
             second.result(0.3)
         go.set()
@@ -259,12 +260,12 @@ def test_a_damaged_file_is_noticed(tmp_path: Path, how: str) -> None:
 @pytest.mark.parametrize("folder", ["../elsewhere", "/elsewhere", ""])
 def test_an_index_does_not_read_files_outside_its_folder(tmp_path: Path, folder: str) -> None:
     index = er.index(DOCS, tmp_path / "x")
-    manifest = storage.read_manifest(index.path)
+    manifest = read_manifest(index.path)
     shutil.move(index.path / manifest["folder"], tmp_path / "elsewhere")
-    storage.write_manifest(index.path, {**manifest, "folder": folder})
+    write_manifest(index.path, {**manifest, "folder": folder})
     with pytest.raises(er.InputError, match="may lie outside its folder"):
         Index.open(tmp_path / "x")
-    storage.write_manifest(index.path, manifest)
+    write_manifest(index.path, manifest)
     (index.path / manifest["folder"]).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(er.InputError, match="is a link that leads outside its folder"):
         Index.open(tmp_path / "x")
@@ -306,7 +307,7 @@ def test_damage_is_found_when_a_file_is_first_used_or_by_verify(
         with pytest.raises(er.InputError, match="posting-documents: damaged"):
             er.search(opened, {"q": "w1 w2"})
     with pytest.raises(er.InputError, match="posting-documents: damaged"):
-        opened.verify()
+        opened.arrays.verify()
     with pytest.raises(er.InputError, match="posting-documents: damaged"):
         Index.open(index.path, verify=True)
     (tmp_path / "q.tsv").write_text("q\tw1\n")
@@ -351,17 +352,6 @@ def test_what_is_derived_is_computed_once_and_a_sweep_does_not_fill_the_memory(t
         assert len(index._derived) <= 8
     assert value(99) == 990 and made.count(99) == 1
     assert value(1) == 10 and made.count(1) == 2  # it had to go, and came back right
-
-
-def test_the_numbers_of_terms_are_remembered_up_to_a_bound(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("evenrank.rankers.index.opened._CACHED", 3)
-    index = er.index({"a": "one two three four five six"}, tmp_path / "x")
-    terms = [index.term(number) for number in range(index.terms)]
-    for _ in range(2):
-        assert [index.number(term) for term in terms] == list(range(index.terms))
-        assert len(index._numbers) <= 3
 
 
 def test_numbers_that_do_not_exist_are_refused(tmp_path: Path) -> None:

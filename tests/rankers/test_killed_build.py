@@ -19,9 +19,9 @@ pytestmark = pytest.mark.slow
 BUILD = """
 import sys
 import evenrank as er
-from evenrank.rankers.index import building, storage
+from evenrank.rankers import indexing
 
-building.TOKENS = 20_000  # many runs to merge
+indexing.TOKENS = 20_000  # many runs to merge
 
 def stop(step):
     if step in sys.argv[3:]:
@@ -34,14 +34,14 @@ def behind(step, function):
         return function(*given, **named)
     return stopped
 
-building.merge = behind("merging", building.merge)
-building._finish = behind("finishing", building._finish)
-storage.write_manifest = behind("manifest", storage.write_manifest)
+indexing._spill = behind("spilling", indexing._spill)
+indexing.merge = behind("merging", indexing.merge)
+indexing.write_manifest = behind("manifest", indexing.write_manifest)
 print("ready", flush=True)
 er.index(sys.argv[1], sys.argv[2], overwrite=True, progress=lambda done, size: stop("reading"))
 print("done", flush=True)
 """
-STEPS = ("reading", "merging", "finishing", "manifest")
+STEPS = ("reading", "spilling", "merging", "manifest")
 
 
 @pytest.fixture(scope="module")
@@ -81,9 +81,9 @@ def test_a_build_killed_at_any_step_leaves_nothing_that_opens(source: Path, tmp_
         with pytest.raises(er.InputError, match="not an index, or its building was interrupted"):
             Index.open(path)
     index = er.index(source, path)
-    index.verify()
+    index.arrays.verify()
     assert index.documents == 6000
-    assert {each.name for each in path.iterdir()} == {".lock", "index.json", index._folder.name}
+    assert {each.name for each in path.iterdir()} == {".lock", "index.json", "data-0"}
 
 
 def test_a_killed_replacement_leaves_the_index_that_was_there(source: Path, tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_killed_replacement_leaves_the_index_that_was_there(source: Path, tmp_
     for step in STEPS:
         kill_at(step, source, path)
         found = Index.open(path)
-        found.verify()
+        found.arrays.verify()
         assert found.fingerprint == old
     assert er.index(source, path, overwrite=True).documents == 6000
 
@@ -117,7 +117,7 @@ def test_builds_killed_at_any_moment_leave_a_whole_index_or_none(source: Path, t
             assert not finished
             assert "not an index" in str(error) or "no such index" in str(error)
         else:
-            found.verify()
+            found.arrays.verify()
             assert found.fingerprint == whole
         if landed >= 5:
             break

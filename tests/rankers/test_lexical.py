@@ -20,7 +20,7 @@ from evenrank import demo
 from evenrank.data.read import read_queries
 from evenrank.data.runs import read_run
 from evenrank.data.schema import RUN_SCHEMA
-from evenrank.rankers import lexical, make, scoring
+from evenrank.rankers import lexical, make
 from evenrank.rankers.index import Index
 from evenrank.rankers.lexical import BM25, Dirichlet, TfIdf, retrieve
 
@@ -75,8 +75,8 @@ def plain(documents: list[str], bag: dict[str, float], model: Any) -> dict[str, 
 
 def found(index: Index, bag: dict[str, float], model: Any, depth: int = 1000) -> list[tuple[str, float]]:
     numbers = {index.number(term): weight for term, weight in bag.items() if index.number(term) >= 0}
-    offsets, documents, scores = retrieve(index, [numbers], model=model, depth=depth)
-    assert offsets.tolist() == [0, len(documents)]
+    counts, documents, scores = retrieve(index, [numbers], model=model, depth=depth)
+    assert counts.tolist() == [len(documents)]
     assert (documents.dtype, scores.dtype) == (np.uint32, np.float64)
     return list(zip(index.doc_ids(documents), scores.tolist(), strict=True))
 
@@ -142,7 +142,7 @@ def test_windows_and_depths_change_nothing(
     for bag in ({"ant": 1.0}, {"ant": 1.0, "fox": 2.0}, dict.fromkeys(WORDS, 1.0)):
         expected = found(index, bag, BM25(), depth)
         with monkeypatch.context() as patch:
-            patch.setattr(scoring, "WINDOW", window)
+            patch.setattr(lexical, "WINDOW", window)
             assert found(index, bag, BM25(), depth) == expected
         everything = plain(documents, bag, BM25())
         assert dict(expected).items() <= {k: pytest.approx(v) for k, v in everything.items()}.items()
@@ -150,46 +150,11 @@ def test_windows_and_depths_change_nothing(
         assert expected[-1][1] == pytest.approx(kth)
 
 
-@pytest.mark.parametrize("model", [BM25(), BM25(k1=0.6, b=0.8), BM25(k1=0, b=0)])
-def test_codes_of_postings_change_no_bit(indexed: Any, monkeypatch: pytest.MonkeyPatch, model: BM25) -> None:
-    chance = np.random.default_rng(5)
-    sizes = [
-        *chance.integers(1, 9, 300),
-        31,
-        32,
-        33,
-        70,
-        260,
-    ]  # also more than 31 of one word
-    index = indexed([" ".join([str(chance.choice(WORDS))] * size + ["ant"]) for size in sizes])
-    many = [{index.number(word): weight for word in WORDS} for weight in (0.3, 1.0, 2.0)]
-    coded = retrieve(index, many, model=model, depth=50)
-    assert "codes" in index._derived
-    assert len(index._derived["codes"][0]) and set(index._derived["codes"][2]) >= {33, 70}
-    index._derived.clear()
-    monkeypatch.setattr(scoring, "MOST_CODES", 300)
-    for one, other in zip(coded, retrieve(index, many, model=model, depth=50), strict=True):
-        assert one.tobytes() == other.tobytes()
-
-
-def test_few_queries_do_not_encode_all_postings(indexed: Any) -> None:
-    index = indexed(["ant bee", *["cat dog elk fox"] * 30])
-    assert found(index, {"ant": 1.0}, BM25())[0][0] == "d0"
-    assert "codes" not in index._derived
-
-
 @pytest.mark.parametrize(("weight", "k1"), [(1e-250, 0.9), (1e-10, 1e200), (1e-10, 1e305)])
 def test_a_match_that_is_worth_next_to_nothing_is_found(indexed: Any, weight: float, k1: float) -> None:
     index = indexed(["ant bee", "ant"])
     for bag in ({"ant": weight}, {"ant": weight, "bee": weight}):  # also where all postings are read
         assert found(index, bag, BM25(k1=k1)) == [("d1", 0.0), ("d0", 0.0)]
-    assert "codes" not in index._derived
-
-
-def test_codes_of_a_damaged_file_are_of_no_document() -> None:
-    documents, counts = np.array([0, 9, 1], np.uint32), np.array([2, 2, 40], np.uint8)
-    rows = np.array([1, 0], np.uint32)
-    assert scoring.encode(documents, counts, rows).tolist() == [scoring.TABLE + 2, 0, 0]
 
 
 def test_of_equal_scores_the_greater_id_comes_first(tmp_path: Path) -> None:
@@ -226,10 +191,10 @@ def test_queries_without_a_known_word_are_left_out(indexed: Any) -> None:
 def test_bags_may_be_empty_and_weights_zero(indexed: Any) -> None:
     index = indexed(["ant bee", "cat"])
     number = index.number("ant")
-    offsets, documents, _ = retrieve(index, [{}, {number: 0.0}, {number: 1.0}], model=BM25(), depth=5)
-    assert offsets.tolist() == [0, 0, 0, 1]
+    counts, documents, _ = retrieve(index, [{}, {number: 0.0}, {number: 1.0}], model=BM25(), depth=5)
+    assert counts.tolist() == [0, 0, 1]
     assert documents.tolist() == [0]
-    assert retrieve(index, [], model=BM25(), depth=5)[0].tolist() == [0]
+    assert retrieve(index, [], model=BM25(), depth=5)[0].tolist() == []
 
 
 @pytest.mark.parametrize("bag", [{-1: 1.0}, {99: 1.0}, {0: -1.0}, {0: math.nan}, {0: math.inf}])
@@ -308,6 +273,17 @@ def test_scores_are_those_of_lucene_where_lengths_are_not_rounded(shared: Path, 
         assert len(both) > 0.97 * len(theirs)
         difference = (both["score"] - both["score_right"]).abs()
         assert (difference < 0.01).mean() > 0.95
+
+
+@pytest.mark.parametrize("depth", [1, 10, 300])
+def test_ties_of_many_documents_are_cut_by_id(indexed: Any, depth: int) -> None:
+    index = indexed([*["ant bee cat"] * 3000, *["ant bee"] * 3000, "bee " * 10_000])
+    by_id = sorted((f"d{i}" for i in range(3000, 6000)), reverse=True)
+    assert [doc_id for doc_id, _ in found(index, {"ant": 1.0}, BM25(), depth)] == by_id[:depth]
+    first, *rest = found(index, {"bee": 1.0}, Dirichlet(mu=1e-3), depth + 1)
+    assert first[0] == "d6000"
+    by_id = sorted((f"d{i}" for i in range(6000)), reverse=True)
+    assert rest == [(doc_id, 0.0) for doc_id in by_id[:depth]]
 
 
 def test_models_are_values() -> None:

@@ -14,8 +14,8 @@ import pytest
 
 import evenrank as er
 from evenrank import InputError, demo
-from evenrank.data.model_files import write_model
-from evenrank.rankers import catalogue
+from evenrank.data.files import write_model
+from evenrank.rankers import registry
 from evenrank.rankers.base import Progress
 from evenrank.rankers.neural.candidates import Candidates, candidates
 from evenrank.rankers.neural.rerankers import COMPARING, KINDS
@@ -67,7 +67,7 @@ class Counting:
 
 @pytest.fixture
 def encodings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    from evenrank.rankers.neural import encodings as module
+    from evenrank.rankers import encodings as module
 
     monkeypatch.setenv("EVENRANK_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(module, "PART", 2)
@@ -112,7 +112,7 @@ def test_encoding_that_was_killed_goes_on_where_it_was(encodings: Any) -> None:
 
 def test_a_damaged_part_is_encoded_again(encodings: Any, tmp_path: Path) -> None:
     encodings(Counting()).documents(["a", "bb", "ccc"])
-    for path in (tmp_path / "cache").rglob("*.vectors.npy"):
+    for path in (tmp_path / "cache").rglob("*.vectors"):
         path.write_bytes(path.read_bytes()[:40])
     again = Counting()
     assert encodings(again).documents(["a", "bb", "ccc"])[:, 0].tolist() == [1, 2, 3]
@@ -145,7 +145,7 @@ def test_threads_that_open_the_same_parts_get_the_right_vectors(encodings: Any) 
 def test_vectors_of_queries_are_kept_in_memory_only_and_not_without_end(
     encodings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from evenrank.rankers.neural import encodings as module
+    from evenrank.rankers import encodings as module
 
     monkeypatch.setattr(module, "QUERIES_IN_MEMORY", 5, raising=False)
     listed: list[Path] = []
@@ -156,7 +156,7 @@ def test_vectors_of_queries_are_kept_in_memory_only_and_not_without_end(
     for number in range(1, 21):  # as a server does: a new query, the same documents
         assert shared.queries(["q" * number]).tolist() == [[-number, -1]]
         assert shared.documents(["aaa", "b"])[:, 0].tolist() == [3, 1]
-    assert len(list((tmp_path / "cache").rglob("*.npy"))) == 2, "the two of the documents' part"
+    assert len(list((tmp_path / "cache").rglob("*.vectors"))) == 1, "that of the documents"
     assert len([each for each in listed if each == shared.folder]) <= 2, "not listed anew by each request"
     asked = len(encoder.encoded)
     shared.queries(["q" * 20, "q" * 18])
@@ -189,8 +189,8 @@ def test_the_bi_encoder_finds_what_is_meant(pairs: Candidates) -> None:
 
 
 def saved_projection(path: Path) -> str:
-    from evenrank.rankers.dense import Encoder
-    from evenrank.vectors.debias import GenderProjection
+    from evenrank.rankers.encoder import Encoder
+    from evenrank.rankers.projection import GenderProjection
 
     encoder = Encoder(None)
     GenderProjection.fit(
@@ -236,7 +236,7 @@ def test_a_projection_changes_the_queries_of_what_compares_vectors(tmp_path: Pat
 def test_only_what_compares_vectors_has_the_settings_of_a_projection(tmp_path: Path) -> None:
     for kind in KINDS:
         write_model(tmp_path / kind, kind, {}, {})
-        known = {*catalogue.settings(str(tmp_path / kind))}
+        known = {*registry.settings(str(tmp_path / kind))}
         assert ({"projection", "strength"} <= known) is (kind in COMPARING)
         assert "backend" in known
     assert COMPARING == ("bi-encoder", "head")
@@ -249,7 +249,7 @@ def test_dense_search_and_re_ranking_share_their_vectors(
     monkeypatch.setenv("EVENRANK_CACHE", str(tmp_path / "cache"))
     er.rerank("bi-encoder", RUN, DOCS, QUERIES)
     index = er.index(DOCS, tmp_path / "idx")
-    from evenrank.rankers.dense import Encoder
+    from evenrank.rankers.encoder import Encoder
 
     asked: list[str] = []
     real = Encoder.documents
@@ -308,7 +308,7 @@ def test_a_head_trains_and_is_opened_again(tmp_path: Path) -> None:
     assert not np.allclose(projected["score"].to_numpy(), same["score"].to_numpy())
     fitted = er.fit_projection(DATA / "docs.tsv", model=tmp_path / "m", max_documents=50)
     assert fitted.encoder == again.encodings.encoder.facts()
-    assert {"projection", "strength"} <= {*catalogue.settings(str(tmp_path / "m"))}
+    assert {"projection", "strength"} <= {*registry.settings(str(tmp_path / "m"))}
     name = "weights.safetensors"
     assert (tmp_path / "m" / name).read_bytes() == (tmp_path / "n" / name).read_bytes()
 
@@ -322,13 +322,15 @@ def test_a_language_model_is_asked_of_each_passage(tmp_path: Path) -> None:
     import torch
 
     torch.set_num_threads(1)
-    from evenrank.rankers.neural.language import LanguageModelReranker
+    from evenrank.rankers.language_models import LocalModel
+    from evenrank.rankers.llm import LLMReranker
 
-    model = LanguageModelReranker(batch=3)
+    local = LocalModel(batch=3)
+    model = LLMReranker(local)
     pairs = candidates({"q2": {"d2": 1.0, "d4": 0.5, "d1": 0.2}}, DOCS, QUERIES)
     together = model.score(pairs)
     assert np.isfinite(together).all() and len(set(together.tolist())) == 3
-    model.batch = 1
+    local.batch = 1
     np.testing.assert_allclose(model.score(pairs), together, atol=1e-3)
 
 

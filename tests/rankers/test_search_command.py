@@ -14,8 +14,8 @@ from evenrank.data.read import read_queries
 from evenrank.data.runs import perfect_run, read_run
 from evenrank.data.schema import RUN_SCHEMA
 from evenrank.rankers import Ranker, make, names
-from evenrank.rankers.catalogue import parse_settings, settings
 from evenrank.rankers.index import Index
+from evenrank.rankers.registry import parse_settings, settings
 
 COMMAND = [sys.executable, "-c", "import sys; from evenrank.cli import main; sys.exit(main())"]
 

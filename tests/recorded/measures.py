@@ -156,9 +156,9 @@ def summary_of(one: Any) -> dict[str, Any]:
 def measurement_of(one: Any, shown: int = 30) -> dict[str, Any]:
     """One measure of one run."""
     found = summary_of(one) | {
-        "spread": one.summary.spread,
-        "abs": one.summary.abs,
-        "quantiles": dict(one.summary.quantiles),
+        "spread": one.spread,
+        "abs": one.abs,
+        "quantiles": dict(one.quantiles),
         "left out": sorted(one.left_out.values()),
         "per query": shortened(one.per_query(), shown),
         "parts per query": {
@@ -174,7 +174,7 @@ def measurement_of(one: Any, shown: int = 30) -> dict[str, Any]:
         found["background"] = tidy(one.background)
     if one.baselines:  # GSR
         found["baselines"] = {name: summary_of(each) for name, each in one.baselines.items()}
-        found |= {"r": one.line.r, "error": one.line.error, "p": one.p, "relative": one.relative}
+        found |= {"r": one.line.r, "error": one.line.error, "p": one.line.p, "relative": one.relative}
     if one.attribution is not None:
         found["attribution"] = tidy(one.attribution.to_dict(), 20)
     return found
@@ -186,7 +186,7 @@ def measured_of(measured: Any, shown: int = 30) -> dict[str, Any]:
     for place, (run, measurements) in enumerate(measured.runs.items()):
         found[run] = {str(one.measure): measurement_of(one, 5 if place else shown) for one in measurements}
     if measured.pairs:
-        found["pairs"] = [tidy(pair.to_dict()) for pair in measured.pairs]
+        found["pairs"] = [tidy(pair.to_dict("other")) for pair in measured.pairs]
     return found
 
 
@@ -303,7 +303,7 @@ def pairs(name: str) -> Any:
         where.runs, ["ARaB@10", "NFaiRR@10", "nDCG@10", "GSR@10"], tally=tally(name), compare="pairs",
         **where.given,
     )  # fmt: skip
-    return [tidy(pair.to_dict()) for pair in measured.pairs]
+    return [tidy(pair.to_dict("other")) for pair in measured.pairs]
 
 
 def bound(name: str) -> dict[str, Any]:
@@ -463,7 +463,7 @@ def represented(name: str, against: Any, short: str, at: int = 10) -> dict[str, 
         "left out": sorted(found.left_out.values()),
         "features": {
             feature: found.summary(feature)
-            | {"bias": shortened({row.query: float(row.bias) for row in found.of(feature)}, 10)}
+            | {"bias": shortened(dict(found.of(feature).select("query", "bias").iter_rows()), 10)}
             for feature in found.features
         },
     }
@@ -608,8 +608,8 @@ def _debiased(method: str) -> Any:
 def debiased(method: str) -> dict[str, Any]:
     """Vectors of some words; they are stored in single precision."""
     after = _debiased(method)
-    rows = {word: after.matrix[after.exact_place(word)].astype(np.float64) for word in WORDS_SHOWN}
-    before = {word: _glove().matrix[_glove().exact_place(word)].astype(np.float64) for word in WORDS_SHOWN}
+    rows = {word: after.matrix[after.exact_row(word)].astype(np.float64) for word in WORDS_SHOWN}
+    before = {word: _glove().matrix[_glove().exact_row(word)].astype(np.float64) for word in WORDS_SHOWN}
     matrix = np.asarray(after.matrix, np.float64)
     return {
         "words": {word: row.tolist()[:10] for word, row in rows.items()},

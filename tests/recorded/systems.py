@@ -583,7 +583,7 @@ def preference(name: str, settings: Mapping[str, Any]) -> Any:
     given = dict(settings)
     if given.pop("candidates", False):
         given["candidates"] = collection(name).qrels
-    found = er.preference(collection(name).docs, some_queries(name), **given)
+    found = er.mirror(collection(name).docs, some_queries(name), **given)
     parts = ("raw", "mirrored", "preference", "content")
     recorded = {}
     for row in found.rows:
@@ -597,17 +597,17 @@ def counterfactual(name: str, settings: Mapping[str, Any]) -> Any:
     """How far gender alone moves documents."""
     given = dict(settings)
     if given.pop("judged", False):
-        given["qrels"] = collection(name).qrels
+        given["candidates"] = collection(name).qrels
     if any(each.startswith("w2v") for each in given["rankers"]):
         given["vectors"] = vectors()
-    found = er.counterfactual(collection(name).docs, some_queries(name, 40), depth=200, **given)
+    found = er.mirror(collection(name).docs, some_queries(name, 40), pairs=True, depth=200, **given)
     parts = ("rank_shift", "score_shift", "moved", "of_female", "of_male", "original")
     numbers = ("queries", "pairs", "male_wins", "female_wins", "ties", "p", "p_holm")
     summary = {
         shift.ranker: intervals(shift, parts) | {each: getattr(shift, each) for each in numbers}
-        for shift in found.summary
+        for shift in found.rows
     }
-    pairs = found.pairs.sort("ranker", "query_id", "doc_id")
+    pairs = found.values.sort("ranker", "query_id", "doc_id")
     shown = pairs.select("ranker", "query_id", "doc_id", "rank", "mirror_rank", "rank_shift", "score_shift")
     return {"summary": summary, "left out": sorted(found.left_out.values()), "pairs": rows(shown, 80)}
 
@@ -624,7 +624,7 @@ CASES["genderbias-qa/preference/candidates"] = partial(
 )
 CASES["demo/counterfactual/rankers"] = partial(counterfactual, "demo", {"rankers": ["bm25", "qld"]})
 CASES["demo/counterfactual/judged"] = partial(
-    counterfactual, "demo", {"rankers": ["tfidf"], "judged": True, "at": None, "gendered_queries": True}
+    counterfactual, "demo", {"rankers": ["tfidf"], "judged": True, "at": None, "gendered_queries": "keep"}
 )
 CASES["time/counterfactual/rankers"] = partial(counterfactual, "time", {"rankers": ["bm25", "w2v_add"]})
 CASES["grepbiasir/counterfactual/hard"] = partial(

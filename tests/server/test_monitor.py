@@ -20,7 +20,7 @@ from evenrank import demo
 from evenrank.cli import main
 from evenrank.errors import InputError
 from evenrank.measures.parse import parse_condition
-from evenrank.rankers.live.ranker import Answers, Hit, listed
+from evenrank.rankers.remote.ranker import Hit, SearchResults, listed
 from evenrank.server.monitor import Observation, Store, Value, Watch, alerts, observe, seconds
 from evenrank.server.rendering import trend_page
 from evenrank.server.searching import Service
@@ -180,12 +180,12 @@ def test_queries_that_are_not_asked_do_not_count(engine: str, tmp_path: Path) ->
 def test_judgments_reach_every_text_of_a_document() -> None:
     """An engine that cuts snippets to the query shows one document with many texts."""
     hits = {query: [Hit("a", 2.0, None, f"snippet for {query}"), Hit("b", 1.0, None, "b")] for query in "xyz"}
-    answers = Answers(
-        pl.concat([listed(query, each, 10).frame for query, each in hits.items()]), empty=("nothing",)
+    answers = SearchResults(
+        pl.concat([listed(query, each, 10)[0] for query, each in hits.items()]), empty=("nothing",)
     )
     judged = {"x": {"a": 1}, "y": {"a": 1}, "nothing": {"a": 1}, "never asked": {"a": 1}}
-    run, _ = answers.shown()
-    assert er.measure(run, ["P@1"], qrels=answers.judged(judged))["P@1"].per_query() == {
+    run, _ = answers.run_and_docs()
+    assert er.measure(run, ["P@1"], qrels=answers.map_qrels(judged))["P@1"].per_query() == {
         "x": 1.0,
         "y": 1.0,
         "nothing": 0.0,
@@ -250,12 +250,12 @@ def test_labels_and_targets_reach_the_measures(engine: str, tmp_path: Path) -> N
 @pytest.mark.parametrize("kind", [dict, pl.DataFrame])
 def test_labels_reach_every_text_of_a_document(kind: type) -> None:
     hits = {query: [Hit("a", 2.0, None, f"snippet for {query}"), Hit("b", 1.0, None, "b")] for query in "xy"}
-    answers = Answers(pl.concat([listed(query, each, 10).frame for query, each in hits.items()]))
+    answers = SearchResults(pl.concat([listed(query, each, 10)[0] for query, each in hits.items()]))
     given: Any = {"a": "female", "b": "male"}
     if kind is pl.DataFrame:
         given = pl.DataFrame({"docno": list(given), "gender": list(given.values())})
-    run, _ = answers.shown()
-    found = er.measure(run, ["ExposureGap@2"], labels=answers.labelled(given))["ExposureGap@2"].per_query()
+    run, _ = answers.run_and_docs()
+    found = er.measure(run, ["ExposureGap@2"], labels=answers.map_labels(given))["ExposureGap@2"].per_query()
     assert found["x"] == found["y"] < 0
 
 
@@ -284,7 +284,7 @@ def test_an_engine_that_was_there_and_is_gone_is_an_observation(tmp_path: Path) 
     with sqlite3.connect(shop) as made:
         made.execute("CREATE VIRTUAL TABLE docs USING fts5(doc_id UNINDEXED, text)")
         made.execute("INSERT INTO docs VALUES ('d1', 'she is a nurse')")
-    given = ["monitor", "--engine", f"sqlite:///{shop}", "--db", str(db), "--once"]
+    given = ["monitor", "--engine", f"sqlite:///{shop}?table=docs", "--db", str(db), "--once"]
     (tmp_path / "q.tsv").write_text("q1\tnurse\n")
     assert main([*given, "--queries", str(tmp_path / "q.tsv")]) == 0
     shop.unlink()
@@ -301,9 +301,9 @@ def test_one_odd_row_does_not_stop_the_monitor(tmp_path: Path) -> None:
         made.execute("INSERT INTO docs VALUES ('d1', 'she is a nurse')")
         made.execute("INSERT INTO docs VALUES (CAST(x'64ff' AS TEXT), CAST(x'6e75727365ff206865' AS TEXT))")
         made.execute("INSERT INTO docs VALUES (CAST(x'64fe' AS TEXT), x'6e75727365')")
-    seen = observe(Watch.of(f"sqlite:///{shop}", {"q": "nurse"}, ["RaB@10"]))
+    seen = observe(Watch.of(f"sqlite:///{shop}?table=docs", {"q": "nurse"}, ["RaB@10"]))
     assert seen.problem is None and seen.answered == 1
-    found = er.search(f"sqlite:///{shop}", {"q": "nurse"})["doc_id"].to_list()
+    found = er.search(f"sqlite:///{shop}?table=docs", {"q": "nurse"})["doc_id"].to_list()
     assert {"d1", "d\\xff"} <= set(found)
     with Store(tmp_path / "bias.db") as store:
         store.add(observation(1, 0.1))

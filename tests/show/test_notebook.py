@@ -15,7 +15,7 @@ import pytest
 
 import evenrank as er
 from evenrank import demo
-from evenrank.measures.pairs import LETTERS, differing, letters
+from evenrank.measures.compare import LETTERS, differing, letters
 from evenrank.measures.results import Measurements
 from evenrank.show.grid import Grid
 
@@ -124,7 +124,7 @@ def test_one_measurement_prints_as_one_line(results: dict[str, Any]) -> None:
 
 def test_every_pair_is_compared_once_and_corrected_together(results: dict[str, Any]) -> None:
     measured: Measurements = results["measured"]
-    assert [(p.run, p.other, str(p.measure)) for p in measured.pairs] == [
+    assert [(p.run, p.baseline, str(p.measure)) for p in measured.pairs] == [
         ("bm25", "dense", "ARaB@10"),
         ("bm25", "dense", "nDCG@10"),
     ]
@@ -151,8 +151,8 @@ def test_marks_name_each_other() -> None:
     found = er.measure(runs, "ARaB@3", docs=docs, confidence=None, compare="pairs")
     for pair in found.pairs:
         there = differing(found.pairs, pair.run, pair.measure)
-        back = differing(found.pairs, pair.other, pair.measure)
-        assert (pair.other in there) == (pair.run in back) == pair.significant
+        back = differing(found.pairs, pair.baseline, pair.measure)
+        assert (pair.baseline in there) == (pair.run in back) == pair.significant
 
 
 def test_letters_are_as_many_as_can_be_raised() -> None:

@@ -178,13 +178,13 @@ def test_scores_that_are_missing_are_computed_for_the_pairs_alone(
     from evenrank.rankers import lexical
 
     ranked: list[int] = []
-    pieces = lexical._pieces
+    retrieve = lexical.retrieve
 
-    def counted(index: Any, bags: Any, model: Any, depth: int, progress: Any) -> Any:
+    def counted(*given: Any, depth: int, **named: Any) -> Any:
         ranked.append(depth)
-        return pieces(index, bags, model, depth, progress)
+        return retrieve(*given, depth=depth, **named)
 
-    monkeypatch.setattr(lexical, "_pieces", counted)
+    monkeypatch.setattr(lexical, "retrieve", counted)
     index = er.index(DATA / "docs.tsv", tmp_path / "idx")
     ready = prepared(index.docs, DATA / "queries.tsv", DATA / "qrels.txt", index=index, depth=1)
     assert not ready.examples.listed.all(), "some scores were missing"

@@ -7,7 +7,6 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +19,7 @@ PUBLISHED = {"agency–communion": 2.2e-2, "science–arts": 1.8e-3, "career–f
 
 
 def table(values: dict[str, float]) -> Genderedness:
-    return Genderedness(pa.array(list(values)), np.array(list(values.values()), np.float32))
+    return Genderedness(list(values), np.array(list(values.values()), np.float32))
 
 
 def association_test(male: Iterable[str], female: Iterable[str], source: Genderedness) -> Association:

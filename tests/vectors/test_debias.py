@@ -245,21 +245,9 @@ def test_debiased_vectors_are_saved_in_standard_formats(planted: Vectors, tmp_pa
     assert load(tmp_path / "d.arrow").provenance["debiased"]["method"] == "strong"
 
 
-@pytest.mark.parametrize(
-    ("method", "given", "match"),
-    [
-        ("soft", {}, "choose one of: hard, strong, leace"),
-        ("strong", {"specific": ["she"]}, "takes no gender-specific"),
-        ("strong", {"equalise": [("a", "b")]}, "only hard"),
-        ("hard", {"held_out": ["a"]}, "only leace"),
-        ("hard", {"direction": Direction(np.ones(3), np.ones(1), ())}, "3 dimensions does not fit"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(
-    planted: Vectors, method: str, given: dict[str, object], match: str
-) -> None:
-    with pytest.raises(InputError, match=match):
-        debiased(planted, method, **given)  # type: ignore[arg-type]
+def test_an_unknown_method_is_refused(planted: Vectors) -> None:
+    with pytest.raises(InputError, match="choose one of: hard, strong, leace"):
+        debiased(planted, "soft")  # type: ignore[arg-type]
 
 
 def test_too_few_words_are_an_error(planted: Vectors) -> None:

@@ -147,10 +147,9 @@ def test_a_table_is_read_as_written_and_the_same_table_gives_the_same_bytes(
         made.write(tmp_path / name)
     assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
     found = genderedness(tmp_path / "a.parquet")
-    assert found.words.equals(made.words) and np.array_equal(found.values, made.values)
+    assert found.words == made.words and np.array_equal(found.values, made.values)
     assert found.provenance == made.provenance
-    words = made.words.to_pylist()
-    assert words == sorted(words, key=str.encode)
+    assert made.words == sorted(made.words)
     with pytest.raises(InputError, match="pairs go with vectors"):
         genderedness(tmp_path / "a.parquet", pairs=DEFINITION)
 

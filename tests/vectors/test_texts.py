@@ -26,7 +26,7 @@ TEXTS = st.lists(WORDS, max_size=12).map(" ".join)
 @cache
 def _table() -> dict[str, float]:
     table = genderedness()
-    return dict(zip(table.words.to_pylist(), table.values.astype(float).tolist(), strict=True))
+    return dict(zip(table.words, table.values.astype(float).tolist(), strict=True))
 
 
 def counted(text: str) -> list[str]:

@@ -26,7 +26,7 @@ def vectors() -> Vectors:
 
 
 @pytest.mark.parametrize(
-    "name", ["v.arrow", "v.bin", "v.bin.gz", "v.bin.zst", "v.txt", "v.txt.gz", "v.vec", "v.vec.zst", "v.npz"]
+    "name", ["v.arrow", "v.bin", "v.bin.gz", "v.bin.zst", "v.txt", "v.txt.gz", "v.vec", "v.vec.zst"]
 )
 def test_what_is_saved_is_loaded_again_bit_by_bit(vectors: Vectors, tmp_path: Path, name: str) -> None:
     save(vectors, tmp_path / name)
@@ -36,7 +36,7 @@ def test_what_is_saved_is_loaded_again_bit_by_bit(vectors: Vectors, tmp_path: Pa
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-@pytest.mark.parametrize("name", ["v.arrow", "v.bin.gz", "v.vec.zst", "v.npz"])
+@pytest.mark.parametrize("name", ["v.arrow", "v.bin.gz", "v.vec.zst"])
 def test_the_same_vectors_give_the_same_bytes(vectors: Vectors, tmp_path: Path, name: str) -> None:
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
@@ -124,7 +124,7 @@ def test_any_words_survive_text_and_binary(words: list[str], dimension: int, see
     rows = np.random.default_rng(seed).normal(size=(len(words), dimension))
     made = Vectors(words, rows)
     with tempfile.TemporaryDirectory() as folder:
-        for name in ("v.txt", "v.bin", "v.arrow", "v.npz"):
+        for name in ("v.txt", "v.bin", "v.arrow"):
             save(made, Path(folder) / name)
             found = load(Path(folder) / name)
             assert found.words == words
@@ -168,12 +168,6 @@ def test_a_pickle_never_runs_anything(tmp_path: Path, monkeypatch: pytest.Monkey
     assert not (tmp_path / "harmed").exists()
 
 
-def test_pickled_arrays_in_an_npz_are_refused_with_a_way_out(tmp_path: Path) -> None:
-    np.savez(tmp_path / "v.npz", words=np.array(["a", "b"], dtype=object), vectors=np.eye(2))
-    with pytest.raises(InputError, match=r"v\.npz: .*np\.savez"):
-        load(tmp_path / "v.npz")
-
-
 def test_an_arrow_file_of_others_is_refused(tmp_path: Path) -> None:
     import polars as pl
 
@@ -213,7 +207,7 @@ def bad(tmp_path: Path, content: bytes, match: str, name: str = "v.txt") -> None
         (b"a 0 0\nb 0 0\n", "all vectors are zero"),
         (b"\x93NUMPY\x01\x00", "holds no words"),
         (b"\xba\x16\x4f\x2f\x0c\x00", r"fastText program.*\.vec"),
-        (b"PK\x03\x04 something", "cannot be read|zip"),
+        (b"PK\x03\x04 something", "zip archive"),
         (b"\x80\x04nonsense", "pickle.*gensim"),
         (b"ARROW1\x00\x00 cut", "cannot be read"),
         (b"\x1f\x8b\x08\x00 cut", "cannot be read"),
@@ -264,7 +258,7 @@ def test_a_store_that_is_cut_off_is_an_error(vectors: Vectors, tmp_path: Path) -
     bad(tmp_path, whole[:-40], "cannot be read", "v.arrow")
 
 
-@pytest.mark.parametrize("name", ["v.arrow", "v.bin", "v.txt", "v.npz"])
+@pytest.mark.parametrize("name", ["v.arrow", "v.bin", "v.txt"])
 def test_damage_of_any_kind_is_an_input_error_or_harmless(
     vectors: Vectors, tmp_path: Path, name: str
 ) -> None:
@@ -307,7 +301,7 @@ def test_a_vector_of_zeros_is_left_out_with_a_warning(tmp_path: Path) -> None:
     (tmp_path / "v.txt").write_text("a 1 0\nnil 0 0\nb 0 1\n")
     with pytest.warns(UserWarning, match="'nil'"):
         found = load(tmp_path / "v.txt")
-    assert found.words == ["a", "b"] and "nil" not in found and found.place("b") == 1
+    assert found.words == ["a", "b"] and "nil" not in found and found.row("b") == 1
 
 
 def test_missing_files_and_folders_and_strange_things_are_refused(tmp_path: Path) -> None:
@@ -330,8 +324,8 @@ def test_formats_without_room_for_a_space_say_so(tmp_path: Path) -> None:
 
 def test_words_are_looked_up_as_written_then_in_lower_case() -> None:
     made = Vectors(["us", "US", "she"], np.eye(3))
-    assert (made.place("US"), made.place("Us"), made.place("SHE"), made.place("he")) == (1, 0, 2, None)
-    assert made.places(["She", "x"]).tolist() == [2, -1]
+    assert (made.row("US"), made.row("Us"), made.row("SHE"), made.row("he")) == (1, 0, 2, None)
+    assert made.rows(["She", "x"]).tolist() == [2, -1]
     assert "She" in made and "x" not in made and 7 not in made
     with pytest.raises(InputError, match="'x'"):
         made["x"]
@@ -341,12 +335,6 @@ def test_all_vectors_have_length_one_and_cannot_be_written_to(vectors: Vectors) 
     assert np.allclose(np.linalg.norm(vectors.matrix, axis=1), 1, atol=1e-6)
     with pytest.raises(ValueError, match="read-only"):
         vectors.matrix[0, 0] = 5
-
-
-def test_neighbours_come_nearest_first() -> None:
-    made = Vectors(["a", "b", "c"], [[1, 0], [1, 1], [0, 1]])
-    assert [word for word, _ in made.neighbours("a")] == ["b", "c"]
-    assert made.neighbours("a", 1)[0] == ("b", pytest.approx(0.5**0.5, abs=1e-6))
 
 
 def test_the_glove_file_loads_whole(glove: Vectors) -> None:

@@ -40,17 +40,6 @@ def test_training_can_be_repeated_bit_by_bit(method: str) -> None:
 
 
 @needs_gensim
-def test_progress_covers_the_reading_and_every_epoch(shared: Path) -> None:
-    seen: list[tuple[int, int | None]] = []
-    path = shared / "data" / "time" / "docs.tsv"
-    path = path if path.exists() else next((shared / "data" / "time").glob("docs.*"))
-    made = train(path, dimension=10, epochs=2, progress=lambda done, total: seen.append((done, total)))
-    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
-    assert seen[-1][0] == seen[-1][1] == 3 * path.stat().st_size
-    assert len(made) > 1000
-
-
-@needs_gensim
 def test_long_documents_are_used_to_their_end() -> None:
     text = " ".join(["start"] * 10_500 + ["finish"] * 20)
     assert "finish" in train({"1": text}, dimension=4, epochs=1)
@@ -62,8 +51,6 @@ def test_what_cannot_be_trained_is_refused() -> None:
         train(DOCS, min_count=1000)
     with pytest.raises(InputError, match="choose one of: word2vec, fasttext"):
         train(DOCS, method="glove")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="dimension must be at least 1"):
-        train(DOCS, dimension=0)
 
 
 def test_the_vocabulary_is_ordered_by_frequency() -> None:
@@ -94,9 +81,8 @@ def test_distilled_vectors_know_gender_and_stereotypes() -> None:
 
     words = {w.lower() for pair in DEFINITION for w in pair}
     words |= {w.lower() for s in STEREOTYPES for w in (*s.male, *s.female)}
-    seen: list[int] = []
-    made = distil([*sorted(words), "she"], progress=lambda done, total: seen.append(done))
-    assert (len(made), made.dimension) == (len(words), 384) and seen == [len(words)]
+    made = distil([*sorted(words), "she"])
+    assert (len(made), made.dimension) == (len(words), 384)
     assert made.provenance["distilled"]["model"] == "sentence-transformers/all-MiniLM-L6-v2"
     direction = find_direction(made)
     assert direction.explained[0] > 0.4

@@ -237,7 +237,7 @@ def ask_variants(
     where: Any, triples: Any, *, at: int = 10, ranker: str = "bm25", progress: Any = None, **settings: Any
 ) -> pl.DataFrame:
     """The results of an index or a live engine for triples, as :func:`compare_variants` reads them."""
-    from evenrank.rankers.catalogue import is_engine, ranker_for
+    from evenrank.rankers.registry import is_engine, ranker_for
 
     requested = read_triples(triples)
     if requested.is_empty():
@@ -266,7 +266,7 @@ def read_results(x: Any) -> pl.DataFrame:
     if "triple_id" not in columns and "topic" not in columns:
         raise table.error("results need a column triple_id (or topic) that says which lists belong together")
     result = {name: triple_column(table, name) for name in columns if name != "rank"}
-    result["rank"] = table.whole_numbers("rank")
+    result["rank"] = table.numbers("rank", whole=True)
     if "triple_id" not in columns:
         result["triple_id"] = table.ids("topic")
     refuse_marked(table, result["triple_id"])

@@ -14,12 +14,11 @@ from typing import Any, Literal
 from ir_measures.measures import Measure
 
 from evenrank import stats
-from evenrank.auditing.comparing import Compared
 from evenrank.errors import InputError
-from evenrank.measures.base import compare, is_bias, preferred_direction
+from evenrank.measures.base import is_bias, preferred_direction
+from evenrank.measures.compare import LEVEL, RunComparison, compare
 from evenrank.measures.evaluate import measured
 from evenrank.measures.inputs import Inputs
-from evenrank.measures.pairs import LEVEL
 from evenrank.measures.parse import parse
 from evenrank.measures.results import Measurement, Measurements, Options
 from evenrank.show import numbers
@@ -132,7 +131,7 @@ def balanced_at_zero(measure: Measure) -> bool:
 
 def certainties(
     found: Measurements,
-    comparisons: Iterable[Compared],
+    comparisons: Iterable[RunComparison],
     deltas: Mapping[Measure, float],
     told: Iterable[Measure],
     *,
@@ -166,7 +165,7 @@ def _of_mean(
     leaning = judged and (m.low > 0 or m.high < 0)  # type: ignore[operator]
     return Certainty(
         **_facts(m.run, m.measure, None, m.value, same, judged),
-        detectable=_detectable(m.summary.spread, len(m.values), alpha) if judged else None,
+        detectable=_detectable(m.spread, len(m.values), alpha) if judged else None,
         alpha=alpha,
         tests=runs,
         word=_word(judged, leaning, same.passed if judged else None),
@@ -174,7 +173,7 @@ def _of_mean(
 
 
 def _of_difference(
-    one: Compared, found: Measurements, delta: float | None, tests: int, seed: int
+    one: RunComparison, found: Measurements, delta: float | None, tests: int, seed: int
 ) -> Certainty:
     alpha, change = LEVEL / tests, one.comparison
     same = stats.equivalence(one.changes, delta, seed=seed)
@@ -266,6 +265,7 @@ def plan(
     power: float = POWER,
     tests: int = 1,
     only: str | None = None,
+    classify: Any = None,
     **given: Any,
 ) -> Plan:
     """How many queries it takes to find a lean of this size, and to show that there is none.
@@ -301,14 +301,16 @@ def plan(
                 f"{wanted}: 0 is not good there, so a plan is for differences between runs; give their "
                 "standard deviation (sd)"
             )
-        result = measured(Inputs.open(run, **given), [wanted], Options(only, confidence=None))
+        result = measured(
+            Inputs.open(run, classify=classify, **given), [wanted], Options(only, confidence=None)
+        )
         if len(result.runs) > 1:
             raise InputError("a plan takes its spread from one run; name one")
         (m,) = result
-        if m.summary.spread is None:
+        if m.spread is None:
             known = numbers.counted(m.queries, "value")
             raise InputError(f"{wanted} of {m.run} has {known}; a spread needs at least two")
-        sd = m.summary.spread
+        sd = m.spread
         source = f"{wanted} of {m.run}, {numbers.counted(m.queries, 'query', 'queries')}"
     corrected = alpha / tests
     return Plan(

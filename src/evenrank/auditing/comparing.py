@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -16,13 +16,12 @@ from ir_measures.measures import Measure
 
 from evenrank import stats
 from evenrank.data.runs import read_run
-from evenrank.measures.base import BiasMeasure, compare, is_bias
+from evenrank.measures.base import BiasMeasure, is_bias
+from evenrank.measures.compare import RunComparison
 from evenrank.measures.evaluate import measured
 from evenrank.measures.inputs import Inputs
-from evenrank.measures.pairs import comparison_to_dict, significant
 from evenrank.measures.rank_bias import RaB
-from evenrank.measures.results import Measurement, Measurements, Options
-from evenrank.stats import Comparison
+from evenrank.measures.results import Measurements, Options
 
 CUTOFFS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20, 30, 40, 50, 70, 100)
 _SCHEMA = {
@@ -34,55 +33,6 @@ _SCHEMA = {
     "high": pl.Float64,
     "queries": pl.Int64,
 }
-
-
-@dataclass(frozen=True, eq=False)
-class Compared:
-    """How a measure changes from the baseline to a run.
-
-    Attributes
-    ----------
-    comparison
-        Run − baseline over the queries that both have: difference, interval, p (uncorrected), effect.
-        Student's paired test; for GSR a permutation test on refitted slopes.
-    p_holm
-        p, corrected over all runs and measures of the audit.
-    query_ids, changes
-        The difference of each query, for charts; empty for GSR, whose values by query are contributions.
-    """
-
-    run: str
-    baseline: str
-    measure: Measure
-    comparison: Comparison
-    query_ids: pl.Series
-    changes: np.ndarray
-    p_holm: float | None = None
-
-    @property
-    def significant(self) -> bool:
-        return significant(self.p_holm)
-
-    def to_dict(self) -> dict[str, Any]:
-        names = {"run": self.run, "baseline": self.baseline, "measure": str(self.measure)}
-        return names | comparison_to_dict(self.comparison, self.p_holm)
-
-
-def compare_runs(
-    found_all: Measurements, baseline: str, *, confidence: float = 0.95, seed: int = 0
-) -> tuple[Compared, ...]:
-    """Every measure of every other run against the baseline, p corrected (Holm) over all of them."""
-    rows = [
-        _compare(m, found_all[baseline, m.measure], confidence, seed) for m in found_all if m.run != baseline
-    ]
-    corrected = stats.holm([one.comparison.p for one in rows])
-    return tuple(replace(one, p_holm=p) for one, p in zip(rows, corrected, strict=True))
-
-
-def _compare(mine: Measurement, theirs: Measurement, confidence: float, seed: int) -> Compared:
-    return Compared(
-        mine.run, theirs.run, mine.measure, *compare(mine, theirs, confidence=confidence, seed=seed)
-    )
 
 
 @dataclass(frozen=True)
@@ -121,7 +71,7 @@ class Offered:
         return asdict(self)
 
 
-def between(found: Sequence[Compared], run: str, measure: Measure) -> Compared | None:
+def between(found: Sequence[RunComparison], run: str, measure: Measure) -> RunComparison | None:
     """The comparison of one run and measure, if there is one."""
     return next((one for one in found if one.run == run and one.measure == measure), None)
 

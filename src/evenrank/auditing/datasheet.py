@@ -12,8 +12,8 @@ from evenrank.auditing.comparing import between
 from evenrank.auditing.result import Audit, printed_bounds, printed_value
 from evenrank.auditing.verdict import powers, said_of, size_of, unjudged
 from evenrank.measures.base import interpretation, is_bias, meaning, short, sign_names_group
+from evenrank.measures.compare import LEVEL
 from evenrank.measures.inputs import Inputs
-from evenrank.measures.pairs import LEVEL
 from evenrank.show.grid import Grid
 from evenrank.show.numbers import DASH, counted, level, number, p_value, upper_first
 
@@ -21,7 +21,7 @@ from evenrank.show.numbers import DASH, counted, level, number, p_value, upper_f
 def data_sheet(inputs: Inputs, audit: Audit, languages: str | None = None) -> dict[str, Any]:
     """Sizes, languages, what is unknown and what was left out. `languages` is what the auditor states."""
     sheet: dict[str, Any] = {"runs": {name: _run(run) for name, run in inputs.runs.items()}}
-    if inputs.countable:
+    if inputs.has_tally:
         sheet["documents"] = _documents(inputs)
         lexicon = inputs.tally.lexicon
         sheet["languages"] = {

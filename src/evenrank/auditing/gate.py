@@ -13,7 +13,8 @@ from typing import Literal
 
 from evenrank import stats
 from evenrank.errors import InputError
-from evenrank.measures.base import compare, preferred_direction
+from evenrank.measures.base import preferred_direction
+from evenrank.measures.compare import compare
 from evenrank.measures.parse import Condition
 from evenrank.measures.results import Measurement, Measurements
 from evenrank.show.grid import Grid

@@ -16,11 +16,11 @@ from ir_measures.measures import Measure
 
 from evenrank.auditing import gate, verdict
 from evenrank.auditing.certainty import Certainty
-from evenrank.auditing.comparing import Compared, Offered, between
+from evenrank.auditing.comparing import Offered, between
 from evenrank.auditing.passages import LeaningQuery
 from evenrank.data.files import writing
+from evenrank.measures.compare import RunComparison, letters
 from evenrank.measures.explain import Attribution
-from evenrank.measures.pairs import letters
 from evenrank.measures.parse import Condition
 from evenrank.measures.results import Measurement, Measurements
 from evenrank.show.grid import Drawn, Grid, Small, plain_markdown
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from evenrank.auditing.selection import Selection
     from evenrank.auditing.stages import Trace
     from evenrank.measures.disparity import Disparities
-    from evenrank.measures.gsr.results import GenderedQuery
+    from evenrank.measures.gsr.measure import GenderedQuery
     from evenrank.measures.representation import Representation
-    from evenrank.mitigate.preferences import MirrorTest
-    from evenrank.psychology import JudgmentsAudit, RankingsAudit
+    from evenrank.mitigate.mirror import Mirror
+    from evenrank.psychology import PsychologyAudit
 
 MARK = "†"
 ACROSS = 6
@@ -87,18 +87,18 @@ class Audit(Drawn):
     measured: Measurements
     baseline: str | None
     groups: tuple[str, ...] = ()
-    comparisons: tuple[Compared, ...] = ()
+    comparisons: tuple[RunComparison, ...] = ()
     curves: pl.DataFrame = field(default_factory=pl.DataFrame)
     attributions: Mapping[str, Attribution] = field(default_factory=dict)
     leaning: tuple[LeaningQuery, ...] = ()
     offered: Mapping[str, Offered] = field(default_factory=dict)
     gendered: tuple[Sequence[GenderedQuery], Sequence[GenderedQuery]] = ((), ())
-    psychology: JudgmentsAudit | RankingsAudit | None = None
+    psychology: PsychologyAudit | None = None
     disparity: Disparities | None = None
     representation: Mapping[str, Representation] = field(default_factory=dict)
     variants: VariantAudit | None = None
     stages: Trace | None = None
-    preference: MirrorTest | None = None
+    preference: Mirror | None = None
     selection: Selection | None = None
     conditions: tuple[Condition, ...] = ()
     checks: tuple[gate.Check, ...] = ()
@@ -272,7 +272,7 @@ class Audit(Drawn):
         more
             Further findings to show, all optional. `tradeoff`: what :func:`evenrank.sweep` gives, a list of
             these, or a frame with bias, utility and perhaps name, strength, low, high. `rank_shift`: what
-            `Counterfactual.rank_shift` gives, a frame with query_id, doc_id, before, after and perhaps group.
+            `Mirror.rank_shift` gives, a frame with query_id, doc_id, before, after and perhaps group.
             `association`: what :func:`evenrank.association` gives. `psychology`, `representation` and
             `variants`: instead of the audit's own. `title`: what the page is called. `back`: address and
             words of a link to where the reader came from.

@@ -15,7 +15,6 @@ from evenrank.auditing import gate
 from evenrank.auditing.certainty import certainties, parse_deltas
 from evenrank.auditing.comparing import (
     comparable_genders,
-    compare_runs,
     cutoff_curves,
     gender_cautions,
     gender_counts,
@@ -25,15 +24,14 @@ from evenrank.auditing.passages import leaning_queries
 from evenrank.auditing.result import Audit
 from evenrank.auditing.verdict import headline_measure, told_changes
 from evenrank.errors import InputError, check_choice
-from evenrank.measures.absolute import Absolute
-from evenrank.measures.base import is_bias, is_sum, sign_names_group
+from evenrank.measures.base import Absolute, is_bias, is_sum, sign_names_group
+from evenrank.measures.compare import compare_runs, with_pairs
 from evenrank.measures.dictionary import LIWC
 from evenrank.measures.evaluate import listed_measures, measured
 from evenrank.measures.exposure import AWRF, ExposureGap
-from evenrank.measures.gsr.measure import GSR, Genderedness
+from evenrank.measures.gsr.measure import GSR, Genderedness, most_gendered
 from evenrank.measures.inputs import Inputs, MeasureInputs, named_runs, run_name
 from evenrank.measures.neutrality import NFaiRR
-from evenrank.measures.pairs import with_pairs
 from evenrank.measures.parity import rKL
 from evenrank.measures.parse import Condition, parse_condition
 from evenrank.measures.rank_bias import ARaB, RaB
@@ -43,7 +41,7 @@ from evenrank.measures.skew import NDKL
 
 if TYPE_CHECKING:
     from evenrank.auditing.stages import Trace
-    from evenrank.mitigate.preferences import MirrorTest
+    from evenrank.mitigate.mirror import Mirror
 
 DEPTH = 10
 _SHARES = (
@@ -109,7 +107,7 @@ def audit(
     stages
         Runs by name in the order of a pipeline, see :func:`evenrank.trace`: what each of them adds.
     rankers
-        Rankers for the mirror test, see :func:`evenrank.preference`: is it they, or the texts? Needs docs and
+        Rankers for the mirror test, see :func:`evenrank.mirror`: is it they, or the texts? Needs docs and
         queries; measured with the headline measure.
     docs, tally, lexicon, tokenizer, queries, qrels, vectors, pairs, genders, labels, targets, dictionary
         As for :func:`evenrank.measure`; the documents are read twice at most.
@@ -142,7 +140,7 @@ def audit(
     chosen = inputs.background is not None
     if not chosen:
         inputs = replace(inputs, background=frames[baseline])
-    groups = inputs.tally.groups if inputs.countable else ()
+    groups = inputs.tally.groups if inputs.has_tally else ()
     requested: list[Measure] = (
         listed_measures(measures)
         if measures is not None
@@ -169,11 +167,12 @@ def audit(
         found_all = with_pairs(found_all, confidence=confidence or 0.95, seed=seed)
     kept = [m.measure for m in found_all.runs[baseline]]
     headline = headline_measure(kept)
+    others = [(run, baseline) for run in frames if run != baseline]
     result = Audit(
         measured=found_all,
         baseline=baseline if len(frames) > 1 else None,
         groups=groups,
-        comparisons=compare_runs(found_all, baseline, confidence=confidence or 0.95, seed=seed),
+        comparisons=compare_runs(found_all, others, confidence=confidence or 0.95, seed=seed),
         conditions=conditions,
         checks=gate.check(
             found_all,
@@ -204,7 +203,7 @@ def audit(
             seed=seed,
         ),
     )
-    if inputs.countable and sign_names_group(headline) and headline.LINEAR:
+    if inputs.has_tally and sign_names_group(headline) and headline.LINEAR:
         quick = replace(options, confidence=None)
         explained = measured(inputs, [headline], replace(quick, explain=True))
         rows = [explained[run, headline] for run in frames]
@@ -216,8 +215,6 @@ def audit(
             leaning=leaning_queries(rows, inputs),
         )
     if inputs.queries is not None and any(is_bias(m) and m.VIEW is Genderedness for m in kept):
-        from evenrank.measures.gsr.results import most_gendered
-
         named = {"vectors": given.get("vectors"), "pairs": given.get("pairs")}
         result = replace(result, gendered=most_gendered(inputs.queries, count=8, **named))
     result = _by_gender(result, inputs, compared, seed=seed, selected=selected or DEPTH)
@@ -256,23 +253,23 @@ def _stages(
         "docs": inputs.docs,
         "genders": inputs.genders,
     }
-    if inputs.countable:
+    if inputs.has_tally:
         shared["tally"] = inputs.tally
     return trace(stages, wanted, only=only, confidence=confidence, seed=seed, **shared)
 
 
 def _preference(
     inputs: Inputs, rankers: Any, headline: Measure | None, confidence: float, seed: int
-) -> MirrorTest:
+) -> Mirror:
     """The mirror test of rankers on the audited collection and queries."""
-    from evenrank.mitigate.preferences import preference
+    from evenrank.mitigate.mirror import mirror
 
     if inputs.docs is None or inputs.queries is None:
         raise InputError("the mirror test ranks the collection anew; give docs and queries")
     lexicon = inputs.given.get("lexicon") or "rekabsaz2020"
     requested = headline if sign_names_group(headline) and headline.LINEAR else ARaB @ DEPTH
     more: Any = {"confidence": confidence, "seed": seed, "lexicon": lexicon}
-    return preference(inputs.docs, inputs.queries, rankers=rankers, measure=requested, **more)
+    return mirror(inputs.docs, inputs.queries, rankers=rankers, measure=requested, **more)
 
 
 def _expect_texts(inputs: Inputs, measures: list[Measure], compared: Mapping[str, bool]) -> None:
@@ -280,9 +277,8 @@ def _expect_texts(inputs: Inputs, measures: list[Measure], compared: Mapping[str
     if inputs.docs is None:
         return
     headline = headline_measure(measures)
-    if inputs.countable and sign_names_group(headline) and headline.LINEAR:
-        for ids in headline.VIEW(inputs, [headline]).wanted_texts(explain=True):
-            inputs.docs.expect(ids.unique().to_list())
+    if inputs.has_tally and sign_names_group(headline) and headline.LINEAR:
+        headline.VIEW(inputs, [headline]).expect_texts(explain=True)
     if compared["judged"] and inputs.qrels is not None:
         labelled = pl.col("query_id").is_in(list(inputs.genders or ()))
         inputs.docs.expect(inputs.qrels.filter(pl.col("relevance") > 0, labelled)["doc_id"].to_list())
@@ -329,7 +325,7 @@ def _by_gender(
 
         found = replace(found, selection=selection(frames, labels, at=selected))
     if labels is not None and targets is not None:
-        from evenrank.measures.labelled_lists import represent
+        from evenrank.measures.representation import represent
 
         shown = {name: represent(frame, targets, labels=labels) for name, frame in frames.items()}
         found = replace(found, representation=shown)

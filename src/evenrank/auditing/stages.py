@@ -21,9 +21,8 @@ from evenrank.errors import InputError
 from evenrank.measures.base import LinearMeasure, is_bias, is_sum
 from evenrank.measures.evaluate import listed_measures, measured
 from evenrank.measures.inputs import Inputs, MeasureInputs, named_runs
-from evenrank.measures.lists import WHOLE_LIST
+from evenrank.measures.lists import WHOLE_LIST, Floats, RankedLists, View, view_key, views_of
 from evenrank.measures.results import Options
-from evenrank.measures.views import View, view_key, views_of
 from evenrank.show import numbers
 from evenrank.show.grid import Grid, Recorded
 
@@ -233,15 +232,26 @@ def _unordered(
         },
         schema=RUN_SCHEMA,
     )
-    alike = float(measure.expected(view.lists(everything, COLLECTION))[0]) if len(documents) else 0.0
+    alike = float(_expected(measure, view.lists(everything, COLLECTION))[0]) if len(documents) else 0.0
     sums = {
         COLLECTION: np.full(len(queries), alike),
-        f"{name}, as a set": measure.expected(lists),
+        f"{name}, as a set": _expected(measure, lists),
     }
     return {
         stage: {q: v for q, v in zip(queries, measure.scaled(each, lists).tolist(), strict=True) if v == v}
         for stage, each in sums.items()
     }
+
+
+def _expected(measure: LinearMeasure, lists: RankedLists) -> Floats:
+    """The sum of each whole list in expectation over all orders of its documents.
+
+    That is (Σ weights / n) · Σ values; `LinearMeasure.scaled` makes values of it.
+    """
+    cutoff = int(measure["cutoff"])
+    lengths, which = np.unique(lists.lengths, return_inverse=True)
+    means = np.array([measure.weights(n, min(n, cutoff)).sum() / n for n in lengths.tolist()])
+    return np.add.reduceat(measure.each_value(lists), lists.starts) * means[which]
 
 
 def _stages(measure: str, table: Mapping[str, np.ndarray], confidence: float, seed: int) -> list[Stage]:

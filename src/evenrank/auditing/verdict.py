@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from ir_measures.measures import Measure
 
 from evenrank.auditing.certainty import Certainty, Word
-from evenrank.auditing.comparing import Compared, between
+from evenrank.auditing.comparing import between
 from evenrank.measures.base import is_bias, preferred_direction, sign_names_group
-from evenrank.measures.gsr.results import Reinforcement
+from evenrank.measures.compare import RunComparison
+from evenrank.measures.gsr.measure import Reinforcement
 from evenrank.measures.results import Measurement
 from evenrank.show import numbers
 from evenrank.show.numbers import toward
@@ -236,11 +237,11 @@ def _of_run(m: Measurement, audit: Audit) -> list[Finding]:
     result = _lean(m, audit)
     result += _offered(m, audit)
     beyond = m.beyond(0.1)
-    if beyond and m.summary.abs is not None and m.summary.abs > 2 * abs(m.value):
+    if beyond and m.abs is not None and m.abs > 2 * abs(m.value):
         size = size_of(audit, m.run)
         sure = _interval(m if size is None else size, audit, bounds=size is not None)
         text = (
-            f"Single queries lean far more than the mean: by {m.summary.abs:.2f} on average{sure}, and "
+            f"Single queries lean far more than the mean: by {m.abs:.2f} on average{sure}, and "
             f"{beyond:.0%} of them by more than 0.1; opposite queries cancel out."
         )
         result.append(Finding("spread", m.run, text))
@@ -347,7 +348,7 @@ def correction(audit: Audit) -> str | None:
     )
 
 
-def told_changes(audit: Audit) -> list[Compared]:
+def told_changes(audit: Audit) -> list[RunComparison]:
     """What a verdict tells: the headline, the first where higher is fairer, one of effectiveness."""
     measures = audit.measures
     useful = next((m for m in measures if not is_bias(m)), None)
@@ -363,7 +364,7 @@ def told_changes(audit: Audit) -> list[Compared]:
     return [one for one in result if one is not None and one.comparison.difference is not None]
 
 
-def _change(compared: Compared, audit: Audit) -> Finding:
+def _change(compared: RunComparison, audit: Audit) -> Finding:
     c, measure = compared.comparison, compared.measure
     change = f"{measure} {c.difference:+.3f}{_evidence(compared, audit)}"
     if compared.significant:
@@ -380,7 +381,7 @@ def _change(compared: Compared, audit: Audit) -> Finding:
     return Finding("change", compared.run, text, established=compared.significant)
 
 
-def standing(compared: Compared, audit: Audit) -> Literal["better", "worse", "other"]:
+def standing(compared: RunComparison, audit: Audit) -> Literal["better", "worse", "other"]:
     """Whether a difference is for the better; other where the test of it cannot tell.
 
     The test is of the signed difference. Where the mean changes its side, that does not say which of the two
@@ -401,7 +402,7 @@ def standing(compared: Compared, audit: Audit) -> Literal["better", "worse", "ot
     return "worse" if (difference > 0) == (before > goal) else "better"
 
 
-def _changed(compared: Compared, audit: Audit) -> str:
+def _changed(compared: RunComparison, audit: Audit) -> str:
     """How a run stands to the baseline, as the verb and its object: "is fairer than"."""
     measure, stands = compared.measure, standing(compared, audit)
     if stands == "other":
@@ -417,7 +418,7 @@ def _changed(compared: Compared, audit: Audit) -> str:
     return f"is {better_word if stands == 'better' else worse_word} than"
 
 
-def _evidence(compared: Compared, audit: Audit) -> str:
+def _evidence(compared: RunComparison, audit: Audit) -> str:
     """The interval, the effect size and the corrected p of a difference, in brackets."""
     c = compared.comparison
     said = [

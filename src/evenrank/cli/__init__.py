@@ -13,6 +13,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 invoked: list[str] = []
@@ -36,11 +37,8 @@ def main(arguments: list[str] | None = None) -> int:
         try:
             from evenrank.cli.app import app
 
-            if plugins:
-                from evenrank.measures.parse import load_plugin
-
-                for path in plugins:
-                    load_plugin(path)
+            for path in plugins:
+                _load_plugin(path)
             code = int(app(given, prog_name="evenrank", standalone_mode=False) or 0)
             sys.stdout.flush()
         except KeyboardInterrupt:
@@ -48,6 +46,30 @@ def main(arguments: list[str] | None = None) -> int:
         except (Exception, SystemExit) as error:
             return _explain(error, debug)
         return _complain("interrupted", code) if code == _INTERRUPTED else code
+
+
+def _load_plugin(path: str) -> None:
+    """Run a Python file that registers measures, see CONTRIBUTING; once per process."""
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    from evenrank.errors import InputError
+
+    place = Path(path)
+    if place.suffix != ".py" or not place.is_file():
+        raise InputError("no such Python file; a plugin is a .py file that registers measures", path=path)
+    name = f"evenrank_plugin_{place.stem}"
+    known = sys.modules.get(name)
+    if known is not None and Path(str(known.__file__)) == place.resolve():
+        return
+    spec = spec_from_file_location(name, place.resolve())
+    assert spec is not None and spec.loader is not None  # it is a .py file
+    module = module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise InputError(f"the plugin does not run: {type(error).__name__}: {error}", path=path) from error
 
 
 def _plugins(arguments: list[str]) -> tuple[list[str], list[str]]:

@@ -26,7 +26,7 @@ _COMMANDS = {
         "disparity": "psychology",
         "plan": "audit",
         "trace": "sources",
-        "preference": "sources",
+        "mirror": "sources",
         "lexicons": "collection",
         "tally": "collection",
     },
@@ -58,6 +58,8 @@ _ALSO = {
     "server": "serve",
     "web": "serve",
     "watch": "monitor",
+    "preference": "mirror",
+    "counterfactual": "mirror",
 }
 
 

@@ -229,8 +229,8 @@ def _tradeoffs(wanted: Asked) -> list[TradeOff]:
     """What a growing bound on the mean lean costs each of the first runs, on the queries of the audit."""
     import polars as pl
 
+    from evenrank.data.read import read_genders
     from evenrank.data.runs import read_run
-    from evenrank.measures.results import gender_labels
     from evenrank.mitigate.tradeoff import sweep
     from evenrank.show.figure import RUNS
 
@@ -240,7 +240,7 @@ def _tradeoffs(wanted: Asked) -> list[TradeOff]:
     tally = given.counted()
     genders = genders_or_predicted(given.genders, given.queries)
     label = wanted.only or ("all" if genders is None else "neutral")
-    labels = {} if genders is None else gender_labels(genders)
+    labels = {} if genders is None else dict(read_genders(genders).iter_rows())
     chosen = [query for query, found in labels.items() if found == label]
     intervals: dict[str, Any] = {
         "confidence": wanted.confidence,

@@ -45,9 +45,6 @@ def tally_command(
     ] = Tokenizer.words,
     fields: Fields = "title,text",
     id_field: options.IdField = None,
-    no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Do not keep or reuse the tally of a large file.")
-    ] = False,
     engine: options.WhichEngine = options.Engine.here,
     master: options.Master = None,
     threads: options.Threads = None,
@@ -55,20 +52,17 @@ def tally_command(
     """Count the words of each group in every document of a collection, to be reused.
 
     The result holds doc_id, tokens, a count and a log-count for each group, and how it was made; `measure`
-    takes it with --tally. A large collection is streamed, and an interrupted run resumes where it
-    stopped. With --engine spark, Spark's workers tally anything that Spark reads; if FILE is an address
-    (s3a://…), it becomes a folder of Parquet files there.
+    takes it with --tally. A large collection is streamed. With --engine spark, Spark's workers tally
+    anything that Spark reads; if FILE is an address (s3a://…), it becomes a folder of Parquet files there.
     """
     from evenrank.data.docs import open_docs
     from evenrank.text.tally import tally_to_file
 
     options.check_engine(engine, master)
     if engine is options.Engine.spark:
-        if no_cache:
-            raise InputError("--no-cache is for this machine; Spark keeps no cache")
         if threads is not None:
             raise InputError("--threads is for this machine; Spark's master says how many work: local[2]")
-        from evenrank.spark.files import session, tally_files
+        from evenrank.spark import session, tally_files
 
         how: Any = {"tokenizer": tokenizer.value, "fields": split_names(fields), "id_field": id_field}
         count = tally_files(session(master), docs, output, lexicon, **how)
@@ -79,9 +73,7 @@ def tally_command(
     source = open_docs(docs[0], fields=split_names(fields), id_field=id_field)
     set_threads(threads)
     with progress_bar("counting", unit="bytes") as progress:
-        built = tally_to_file(
-            source, output, lexicon, tokenizer=tokenizer.value, progress=progress, cached=not no_cache
-        )
+        built = tally_to_file(source, output, lexicon, tokenizer=tokenizer.value, progress=progress)
     how = f"lexicon {built['lexicon']['name']}, tokenizer {built['tokenizer']}"
     note(f"{built['documents']:,} documents, {how}: {output}")
 
@@ -159,7 +151,7 @@ def index_command(
     that can be opened, and the next one starts over.
     """
     from evenrank.data.docs import open_docs
-    from evenrank.rankers.index.building import index
+    from evenrank.rankers.indexing import index
 
     source = open_docs(docs, fields=split_names(fields), id_field=id_field)
     set_threads(threads)
@@ -224,8 +216,8 @@ def search_command(
     """
     from evenrank.data.read import read_queries
     from evenrank.data.runs import write_run
-    from evenrank.rankers.catalogue import parse_settings, ranker_for, settings
     from evenrank.rankers.index import Index
+    from evenrank.rankers.registry import parse_settings, ranker_for, settings
 
     if index is not None and engine is not None:
         raise InputError("--index and --engine are both given; choose one")
@@ -268,11 +260,11 @@ def ranked_runs(
     The index is built once, in the user's cache.
     """
     from evenrank.data.docs import open_docs
-    from evenrank.data.model_files import is_model
+    from evenrank.data.files import is_model
     from evenrank.data.read import read_queries
     from evenrank.data.runs import write_run
-    from evenrank.rankers.catalogue import make, needs_index
-    from evenrank.rankers.index.building import own_index
+    from evenrank.rankers.indexing import cached_index
+    from evenrank.rankers.registry import make, needs_index
 
     named: dict[str, str] = {}
     for text in rankers:
@@ -291,7 +283,7 @@ def ranked_runs(
     if output is None:
         raise InputError("the runs of --ranker are kept beside the report; name its folder with -o DIR")
     docs = open_docs(given.docs, fields=split_names(given.fields), id_field=given.id_field)
-    index, requested = own_index(docs, note), read_queries(given.queries)
+    index, requested = cached_index(docs, note), read_queries(given.queries)
     result = {name: output / "runs" / f"{name}.run" for name in named}
     rankers_made = {name: make(ranker, index=index) for name, ranker in named.items()}
     for built in rankers_made.values():

@@ -87,8 +87,8 @@ def _looks_like_a_path(text: str) -> bool:
     return any(mark in text for mark in separators) or text.lower().endswith((".run", ".txt", ".gz", ".zst"))
 
 
-def parse_runs(given: Iterable[str]) -> dict[str, str]:
-    """Runs by name out of `[NAME=]PATH`; a name given twice is refused."""
+def parse_runs(given: Iterable[str], what: str = "run") -> dict[str, str]:
+    """Runs by name out of `[NAME=]PATH`, or what other such options name; a name given twice is refused."""
     from evenrank.measures.inputs import run_name
 
     runs: dict[str, str] = {}
@@ -97,9 +97,11 @@ def parse_runs(given: Iterable[str]) -> dict[str, str]:
         if not equals or exists(text):
             name, path = run_name(text), text
         if not name or not path:
-            raise InputError(f"--run {text!r}: write it as NAME=PATH or PATH")
+            raise InputError(f"--{what} {text!r}: write it as NAME=PATH or PATH")
         if name in runs:
-            raise InputError(f"two runs are called {name!r}; give one another name: --run NAME={path}")
+            raise InputError(
+                f"two {what.rstrip('s')}s are called {name!r}; give one another name: --{what} NAME={path}"
+            )
         runs[name] = path
     if not runs:
         raise InputError("no run is given; name one with --run PATH")

@@ -64,7 +64,7 @@ def compare_variants_command(
         evenrank compare-variants --engine 'https://host/search?q={query}' --triples triples.tsv --at 10
     """
     from evenrank.auditing.black_box import ask_variants, compared, read_results
-    from evenrank.rankers.catalogue import parse_settings
+    from evenrank.rankers.registry import parse_settings
 
     if sum(each is not None for each in (results, engine, index)) != 1:
         raise InputError("give one of --results, --engine and --index")

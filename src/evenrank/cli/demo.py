@@ -51,9 +51,7 @@ def _table(story: Story) -> str:
     for run in story.audit.runs:
         bias, useful = (story.audit.measured[run, measure] for measure in ("ARaB@10", "nDCG@10"))
         between = interval(bias.low, bias.high)
-        rows.append(
-            [run, number(bias.value), between, number(bias.summary.abs, ".3f"), number(useful.value, ".3f")]
-        )
+        rows.append([run, number(bias.value), between, number(bias.abs, ".3f"), number(useful.value, ".3f")])
     return render_grid(Format.table, ["run", "ARaB@10", "95% interval", "abs(ARaB@10)", "nDCG@10"], rows)
 
 
@@ -63,10 +61,10 @@ def _lines(story: Story, folder: Path) -> Iterator[str]:
     from evenrank.show.numbers import number
 
     measured = story.audit.measured
-    size = {run: number(measured[run, "ARaB@10"].summary.abs, ".2f") for run in story.audit.runs}
+    size = {run: number(measured[run, "ARaB@10"].abs, ".2f") for run in story.audit.runs}
     useful = {run: number(measured[run, "nDCG@10"].value, ".2f") for run in story.audit.runs}
     reached = {each: number(each.chosen.bias.value, ".2f") for each in (story.within, story.learned)}
-    moved = 1 - (story.mirrored.summary[0].ties or 0.0)
+    moved = 1 - (story.mirrored.rows[0].ties or 0.0)
     told = [
         f"{verdict.headline(story.audit)} Above 0, the top of a list speaks more of men, below 0 more of "
         "women. Only queries that name no gender count.",

@@ -194,9 +194,9 @@ def _searched(docs: Any, path: Path | None, needed: bool) -> Index | None:
         return opened
     if not needed:
         return None
-    from evenrank.rankers.index.building import own_index
+    from evenrank.rankers.indexing import cached_index
 
-    return own_index(docs, note)
+    return cached_index(docs, note)
 
 
 def rendered(found: Closeness, form: Format) -> str:

@@ -101,9 +101,9 @@ def measure_command(
         raise InputError("--explain reads the documents, which Spark's workers lack; leave --engine out")
     if engine is options.Engine.spark:
         from evenrank.measures.evaluate import listed_measures
-        from evenrank.spark.measuring import check_shared
+        from evenrank.spark import check_measures
 
-        check_shared(listed_measures([*wanted, *(condition.subject for condition in conditions)]))
+        check_measures(listed_measures([*wanted, *(condition.subject for condition in conditions)]))
     with progress_bar("counting", unit="bytes") as progress:
         opened, keywords = (
             given.on_spark(runs, master)

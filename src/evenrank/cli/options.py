@@ -384,14 +384,14 @@ class GivenInputs(Collection):
 
     def on_spark(self, runs: dict[str, str], master: str | None) -> tuple[Any, dict[str, Any]]:
         """Runs and inputs as :func:`evenrank.measure` takes them, the large ones as Spark frames."""
-        from evenrank.spark.files import given_frames, session
+        from evenrank.spark import open_inputs, session
 
         given = {name: _plain(getattr(self, name)) for name in _KEYWORDS if name != "docs"}
         if self.background is not None:
             given["background"] = runs.get(self.background, self.background)
         given["genders"] = genders_or_predicted(self.genders, self.queries)
         given |= {"fields": split_names(self.fields), "id_field": self.id_field}
-        return given_frames(session(master), runs, given, docs=self.docs)
+        return open_inputs(session(master), runs, given, docs=self.docs)
 
 
 def check_engine(engine: Engine, master: str | None) -> None:

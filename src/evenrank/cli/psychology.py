@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from evenrank.measures.association import Association
     from evenrank.measures.disparity import Disparities
-    from evenrank.psychology import Characteristic, JudgmentsAudit, RankingsAudit
+    from evenrank.psychology import PsychologyAudit
 
 
 def psychology_command(
@@ -77,41 +77,25 @@ def psychology_command(
     from evenrank.measures.disparity import require_enough_queries
     from evenrank.psychology import audit_judgments, audit_rankings
 
-    ready = None if not scores else scores[0] if len(scores) == 1 else list(scores)
-    result: JudgmentsAudit | RankingsAudit
+    common: dict[str, Any] = {
+        "genders": genders_or_predicted(genders, queries),
+        "docs": docs,
+        "scores": scores or None,
+        "dictionary": dictionary,
+        "tokenizer": tokenizer.value,
+        "exclude": exclude,
+        "balance": balance,
+        "confidence": confidence,
+        "seed": seed,
+    }
     if run:
         if genders is None:
             raise InputError("whose queries are female and male? give --genders")
         if qrels is not None:
             raise InputError("--qrels audits judgments, --run rankings; give one of them")
-        result = audit_rankings(
-            parse_runs(run),
-            genders=genders_or_predicted(genders, queries),
-            docs=docs,
-            scores=ready,
-            dictionary=dictionary,
-            tokenizer=tokenizer.value,
-            at=at,
-            baseline=baseline,
-            exclude=exclude,
-            balance=balance,
-            confidence=confidence,
-            seed=seed,
-        )
+        result = audit_rankings(parse_runs(run), at=at, baseline=baseline, **common)
     else:
-        result = audit_judgments(
-            genders=genders_or_predicted(genders, queries),
-            qrels=qrels,
-            docs=docs,
-            scores=ready,
-            dictionary=dictionary,
-            tokenizer=tokenizer.value,
-            exclude=exclude,
-            grade=grade,
-            balance=balance,
-            confidence=confidence,
-            seed=seed,
-        )
+        result = audit_judgments(qrels=qrels, grade=grade, **common)
     require_enough_queries(result.queries)
     from evenrank.cli.rendering import draw
 
@@ -119,62 +103,37 @@ def psychology_command(
     deliver(_rendered(result, form, confidence, output), output)
 
 
-def _rendered(
-    found: JudgmentsAudit | RankingsAudit,
-    form: Format,
-    confidence: float,
-    output: Path | None,
-) -> str:
+def _rendered(result: PsychologyAudit, form: Format, confidence: float, output: Path | None) -> str:
     from evenrank.cli.rendering import render_grid
-    from evenrank.psychology import JudgmentsAudit
-    from evenrank.show.numbers import counted, level
+    from evenrank.show.numbers import counted, interval, level, number, p_value
 
     if form is Format.json:
-        return json.dumps(found.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
+        return json.dumps(result.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
     if form is Format.csv:
-        return found.frame().write_csv()
-    headings = [
-        "characteristic",
-        *found.queries,
-        "difference",
-        f"{level(confidence)} interval",
-        "g",
-        "p",
-        "p Holm",
-    ]
-    remarks = [", ".join(f"{count:,} {gender}" for gender, count in found.queries.items()) + " queries"]
-    remarks += [
-        f"{counted(count, 'query', 'queries')} left out: {reason}" for reason, count in found.left_out.items()
-    ]
+        return result.frame().write_csv()
+    genders = list(result.queries)
+    headings = ["characteristic", *genders, "difference", f"{level(confidence)} interval", "g", "p", "p Holm"]
+    remarks = [", ".join(f"{count:,} {gender}" for gender, count in result.queries.items()) + " queries"]
+    for reason, count in result.left_out.items():
+        remarks.append(f"{counted(count, 'query', 'queries')} left out: {reason}")
     remarks.append("difference: percentage points, male − female; † significant only before correction")
-    if isinstance(found, JudgmentsAudit):
-        if found.affiliation is False:
-            remarks.append("caution: gender words do not follow the queries' labels; check the labels")
-        rows = _rows(found.characteristics, list(found.queries))
+    if result.at is None and result.affiliation is False:
+        remarks.append("caution: gender words do not follow the queries' labels; check the labels")
+    rows = []
+    for row in result.mirrored().iter_rows(named=True):
+        name = row["characteristic"]
+        cells = [name if name == row["process"] else f"  {name}"]
+        cells += [number(row[gender], ".2f") for gender in genders]
+        cells += [number(row["difference"]), interval(row["low"], row["high"]), number(row["g"], "+.2f")]
+        cells += [p_value(row["p"]), p_value(row["p_holm"]) + "†" * row["verdict"].endswith("only)")]
+        if result.at is not None:
+            reduction = row["reduction"]
+            cells = [row["run"], *cells, "" if reduction is None else f"{reduction:+.0%}"]
+        rows.append(cells)
+    if result.at is None:
         return render_grid(form, headings, rows, remarks=remarks, output=output)
-    rows = []
-    for name, characteristics in found.runs.items():
-        for one, cells in zip(characteristics, _rows(characteristics, list(found.queries)), strict=True):
-            reduced = found.reductions.get((name, one.name))
-            shrunk = None if reduced is None else reduced.reduction
-            rows.append([name, *cells, f"{shrunk:+.0%}" if shrunk is not None else ""])
-    remarks.append(f"reduction: how much smaller |difference| is than that of {found.baseline}")
+    remarks.append(f"reduction: how much smaller |difference| is than that of {result.baseline}")
     return render_grid(form, ["run", *headings, "reduction"], rows, remarks=remarks, left=2, output=output)
-
-
-def _rows(characteristics: tuple[Characteristic, ...], genders: list[str]) -> list[list[str]]:
-    from evenrank.show.numbers import interval, mirrored, number, p_value
-
-    rows = []
-    for one in characteristics:
-        indent = "" if one.name == one.process else "  "
-        holm = p_value(one.p_holm) + ("†" if one.verdict.endswith("only)") else "")
-        turned = mirrored(one.welch)  # what is shown has one sign: positive is male
-        bounds = interval(turned.low, turned.high)
-        means = [number(one.means.get(gender), ".2f") for gender in genders]
-        tests = [number(turned.effect, "+.2f"), p_value(one.welch.p), holm]
-        rows.append([indent + one.name, *means, number(turned.difference), bounds, *tests])
-    return rows
 
 
 def disparity_command(

@@ -210,7 +210,7 @@ def table(measured: Measurements, *, width: int, confidence: float = 0.95) -> Re
             grid = begun(header=False)
             shown += [Text(name, style="bold"), grid]
         yardsticks = [(f"({kind})", m, baseline) for kind, baseline in m.baselines.items()]
-        add(name if name != before else "", m.run, m, m.summary)
+        add(name if name != before else "", m.run, m, m)
         for subset in m.subsets.values():
             add("", "", m, subset, "dim")
         before = name
@@ -236,7 +236,7 @@ def _widest(rows: Iterable[Measurement], column: _Column) -> int:
 
 def _counted(m: Measurement, summary: Summary) -> str:
     """How many queries a line is about, and which."""
-    if summary is m.summary:
+    if summary is m:
         return f"{m.queries:,}" + ("" if m.only is None else f" {m.only}")
     label = next((f" {label}" for label, one in m.subsets.items() if one is summary), "")
     return f"{summary.queries:,}{label}"
@@ -244,7 +244,7 @@ def _counted(m: Measurement, summary: Summary) -> str:
 
 def _marks(measured: Measurements, m: Measurement, summary: Summary) -> str:
     """The letters of the runs that a run differs from."""
-    return measured.marks(m) if summary is m.summary else ""
+    return measured.marks(m) if summary is m else ""
 
 
 def _bounds(m: Measurement, summary: Summary) -> str:
@@ -253,7 +253,7 @@ def _bounds(m: Measurement, summary: Summary) -> str:
 
 def _shown(m: Measurement) -> list[Summary]:
     """All summaries that get a line."""
-    return [m.summary, *m.subsets.values(), *m.baselines.values()]
+    return [m, *m.subsets.values(), *m.baselines.values()]
 
 
 def _narrow_remarks(rows: list[Measurement]) -> list[str]:
@@ -261,8 +261,8 @@ def _narrow_remarks(rows: list[Measurement]) -> list[str]:
     spread: dict[str, list[str]] = {}
     tied: dict[str, list[str]] = {}
     for m in rows:
-        if m.summary.abs is not None:
-            spread.setdefault(str(m.measure), []).append(f"{m.run} {m.summary.abs:.3f}")
+        if m.abs is not None:
+            spread.setdefault(str(m.measure), []).append(f"{m.run} {m.abs:.3f}")
         if m.ties:
             tied.setdefault(str(m.measure), []).append(f"{m.run} {m.ties:.0%}")
     return [
@@ -275,7 +275,7 @@ def _wide_columns(rows: list[Measurement]) -> list[_Column]:
     """What there is room for in a wide terminal; only columns with something in them."""
 
     def offered(key: str, m: Measurement, s: Summary) -> str:
-        if s is not m.summary or key not in m.background:
+        if s is not m or key not in m.background:
             return ""
         result = m.background[key]
         return signed(result["value"]) + (f", {result['queries']:,}" if "queries" in result else "")
@@ -287,9 +287,7 @@ def _wide_columns(rows: list[Measurement]) -> list[_Column]:
         if any(key in m.background for m in rows):
             columns.append(_Column(name, partial(offered, key), "dim"))
     if any(m.ties for m in rows):
-        columns.append(
-            _Column("tied", lambda m, s: f"{m.ties:.0%}" if m.ties is not None and s is m.summary else "")
-        )
+        columns.append(_Column("tied", lambda m, s: f"{m.ties:.0%}" if m.ties is not None and s is m else ""))
     return columns
 
 

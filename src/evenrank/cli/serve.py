@@ -105,7 +105,7 @@ def _bound(host: str, port: int) -> socket.socket:
 
 def _index(path: Path | None, docs: str | None, stack: ExitStack) -> Index:
     from evenrank.rankers.index import Index
-    from evenrank.rankers.index.building import index
+    from evenrank.rankers.indexing import index
 
     if path is not None:
         return Index.open(path)
@@ -245,7 +245,7 @@ def _watch(
     genders: str | None,
     more: dict[str, Any],
 ) -> Watch:
-    from evenrank.rankers.catalogue import parse_settings
+    from evenrank.rankers.registry import parse_settings
     from evenrank.server.monitor import Watch
 
     if queries is None:

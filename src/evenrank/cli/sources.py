@@ -1,13 +1,14 @@
-"""`evenrank trace` and `evenrank preference`: where bias enters; is it the ranker, or the texts?"""
+"""`evenrank trace` and `evenrank mirror`: where bias enters; is it the ranker, or the texts?"""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import typer
 
 from evenrank.cli import options
-from evenrank.cli.common import Format, progress_bar, split_runs
+from evenrank.cli.common import Format, deliver, progress_bar, split_names, split_runs
 
 
 @options.takes_inputs
@@ -61,7 +62,7 @@ def trace_command(
     return 0
 
 
-def preference_command(
+def mirror_command(
     docs: Annotated[
         str, typer.Option(metavar="DOCS", help="The collection: TSV, JSONL, Parquet or irds:ID.")
     ],
@@ -75,51 +76,79 @@ def preference_command(
         ),
     ] = None,
     measure: Annotated[str, typer.Option(metavar="MEASURE", help="The measure of the lean.")] = "ARaB@10",
+    pairs: Annotated[
+        bool,
+        typer.Option("--pairs", help="Rank every document beside its mirror image, and compare their ranks."),
+    ] = False,
+    variants: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Pairs that people wrote, not mirror images: TSV with female and male ids."
+        ),
+    ] = None,
     candidates: Annotated[
-        str | None, typer.Option(metavar="QRELS", help="Rank only these documents for each query.")
+        str | None, typer.Option(metavar="QRELS", help="Only these documents of each query.")
     ] = None,
     gendered: Annotated[
-        Literal["leave out", "mirror"] | None,
-        typer.Option("--gendered-queries", help="Queries that name a gender.", show_default="leave out"),
+        Literal["leave out", "mirror", "keep"],
+        typer.Option("--gendered-queries", help="Queries that name a gender."),
+    ] = "leave out",
+    vectors: Annotated[
+        str | None, typer.Option(metavar="V", help="Word vectors, for w2v_add and w2v_si.")
     ] = None,
-    depth: Annotated[int, typer.Option(min=1, help="Maximum number of documents per query.")] = 100,
+    depth: Annotated[
+        int | None,
+        typer.Option(min=1, help="Maximum number of documents per query.", show_default="100; pairs 1000"),
+    ] = None,
+    at: Annotated[
+        int, typer.Option(min=0, help="A pair counts if one of the two is within this rank; 0 for all pairs.")
+    ] = 100,
     lexicon: Annotated[str, typer.Option(help="Words of each group.")] = "rekabsaz2020",
     no_names: Annotated[bool, typer.Option("--no-names", help="Do not mirror given names.")] = False,
     fields: options.Fields = "title,text",
     id_field: options.IdField = None,
     confidence: options.Confidence = 0.95,
     seed: options.Seed = 0,
+    values: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File for the values of each query or pair, as CSV.")
+    ] = None,
     chart: options.Chart = None,
     form: options.Form = Format.table,
     output: options.Output = None,
 ) -> None:
-    """Is it the ranker, or the texts? Rank a collection as it is, and with women and men swapped.
+    """Is it the ranker, or the texts? Rank texts, and the same with women and men swapped.
 
-    Half the sum of the two leans is what the ranker prefers; half the difference comes from the texts.
+    Half the sum of the two leans is what the ranker prefers; half the difference comes from the texts. With
+    --pairs, every document stands beside its mirror image: how many ranks higher is the male version?
 
-        evenrank preference --docs docs.tsv --queries queries.tsv --ranker bm25 --ranker dense
+        evenrank mirror --docs docs.tsv --queries queries.tsv --ranker bm25 --ranker dense
     """
-    from evenrank.cli.common import split_names
     from evenrank.data.docs import open_docs
-    from evenrank.mitigate.preferences import preference
+    from evenrank.mitigate.mirror import mirror
 
-    opened = open_docs(docs, fields=split_names(fields), id_field=id_field)
+    settings: dict[str, Any] = {} if vectors is None else {"vectors": vectors}
     with progress_bar("ranking", unit="rankers") as progress:
-        found = preference(
-            opened,
+        result = mirror(
+            open_docs(docs, fields=split_names(fields), id_field=id_field),
             queries,
             rankers=ranker or ["bm25"],
             measure=measure,
+            pairs=pairs,
+            variants=variants,
             candidates=candidates,
-            gendered_queries=gendered or "leave out",
+            gendered_queries=gendered,
             depth=depth,
+            at=at or None,
             lexicon=lexicon,
             names=not no_names,
             confidence=confidence,
             seed=seed,
             progress=progress,
+            **settings,
         )
     from evenrank.cli.rendering import draw, print_found
 
-    draw(found, chart)
-    print_found(found, form, output)
+    if values is not None:
+        deliver(result.values.write_csv(), values)
+    draw(result, chart)
+    print_found(result, form, output)

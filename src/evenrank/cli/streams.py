@@ -68,10 +68,8 @@ _TYPED = (
         r"\bexact is for limits on each query; with the mode 'mean' give a larger budget",
         "--exact is for limits on each query; with --mode mean give a larger --budget",
     ),
-    (r"\bgendered_queries=True", "--gendered-queries"),
-    (r"\bgendered_queries='mirror'", "--gendered-queries mirror"),
+    (r"\bgendered_queries='(\w+)'", r"--gendered-queries \1"),
     (r"--force \(overwrite=True\)", "--force"),
-    (r"duplicates='first' \((--duplicates first)\)", r"\1"),
     (r"\bbuild it with text=True", "build it again, without --no-text"),
 )
 

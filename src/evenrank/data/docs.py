@@ -7,13 +7,13 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
@@ -28,6 +28,8 @@ from evenrank.data.read import (
     is_frame,
     is_irds,
     is_pandas,
+    is_plain_row,
+    path_of,
     read_qrels,
     read_queries,
     row_values,
@@ -45,55 +47,51 @@ from evenrank.data.schema import (
     listing,
     pick,
     pick_fields,
-    repeated_values,
+    row_hashes,
     show,
 )
 from evenrank.errors import InputError, NoDocumentsError
 from evenrank.parallel import refuse_after_fork
 
 
+@dataclass(eq=False, repr=False)
 class Docs:
     """The documents of a collection: read as often as needed, never held whole.
 
-    Returned by :func:`docs`, from a file, a frame, a dict, an iterator or ir_datasets.
+    Returned by :func:`open_docs`, from a file, a frame, a dict, an iterator or ir_datasets.
 
     Attributes
     ----------
     name
         What to call the collection in messages and provenance.
+    blocks
+        Called, it gives pieces of the collection, to be parsed by whoever calls ``block.read()``: Arrow
+        batches of ``doc_id`` and ``text``, in any of Arrow's layouts for strings.
+    parts
+        Of a file: called with a number of bytes, it gives parts of about this size for ``blocks(part)``.
     path
         The file it is read from, if it is one.
     size
         Bytes of input, for progress bars: the sizes of the blocks add up to it. None if unknown.
     first_line
         Of a file of lines, where its first document stands: behind a header, or at the top.
+    columns
+        The columns that were chosen by their names.
     frozen
         True for a table in memory that cannot change, so that its fingerprint may be taken later.
     """
 
-    def __init__(
-        self,
-        name: str,
-        blocks: Callable[..., Iterator[Block]],
-        *,
-        parts: Callable[[int], list[files.Part]] | None = None,
-        path: str | os.PathLike[str] | None = None,
-        size: int | None = None,
-        first_line: int | None = None,
-        columns: Sequence[str] = (),
-        frozen: bool = False,
-    ) -> None:
-        self.name = name
-        self.path = None if path is None else Path(path)
-        self.size = size
-        self._blocks = blocks
-        self._parts = parts
-        self.first_line = first_line
-        self._columns = tuple(columns)
-        self.frozen = frozen
-        self._is_shared = False
-        self._expected: set[str] = set()
-        self._kept: dict[str, str | None] = {}
+    name: str
+    blocks: Callable[..., Iterator[Block]]
+    parts: Callable[[int], list[files.Part]] | None = None
+    path: Path | None = None
+    size: int | None = None
+    first_line: int | None = None
+    columns: Sequence[str] = ()
+    frozen: bool = False
+    _is_shared: bool = False
+    _expected: set[str] = field(default_factory=set)
+    _kept: dict[str, str | None] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"Docs({self.name!r})"
@@ -106,29 +104,16 @@ class Docs:
         """True, so that `if docs` does not read the collection to count it."""
         return True
 
-    def parts(self, size: int) -> list[files.Part]:
-        """Parts of about ``size`` bytes, each of which :meth:`blocks` reads alone: for files only."""
-        if self._parts is None:
-            raise ValueError(f"{self.name} is no file")
-        return self._parts(size)
-
-    def blocks(self, part: files.Part | None = None) -> Iterator[Block]:
-        """Pieces of the collection, or of a part of it, to be parsed by whoever calls ``block.read()``.
-
-        Texts may come in any of Arrow's layouts for strings.
-        """
-        return self._blocks() if part is None else self._blocks(part=part)
-
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The documents, in order, as Arrow batches with the columns ``doc_id`` and ``text``."""
         wanted = self._expected - self._kept.keys()
-        marks = np.sort(hashes(pa.array(list(wanted), pa.string())))
-        for block in self._blocks():
+        marks = np.sort(row_hashes(pl.Series([*wanted], dtype=pl.String)))
+        for block in self.blocks():
             batch = block.read()
             with files.reading(self.path):  # long texts may be more than an Arrow array holds
                 batch = batch if batch.schema == SCHEMA else batch.cast(SCHEMA)
             if wanted:
-                every = hashes(batch.column("doc_id"))
+                every = row_hashes(batch.column("doc_id"))
                 near = marks[np.searchsorted(marks[:-1], every)]
                 some = batch.take(pa.array(np.flatnonzero(near == every)))
                 for doc_id, text in zip(*(column.to_pylist() for column in some.columns), strict=True):
@@ -136,6 +121,15 @@ class Docs:
                         self._kept.setdefault(doc_id, text)
             yield batch
         self._kept.update(dict.fromkeys(wanted - self._kept.keys()))  # there are none: None
+
+    def tables(self) -> Iterator[Table]:
+        """The ids, with the places where they stand, for errors."""
+        row = 0
+        for batch in self.batches():
+            line = None if self.first_line is None else self.first_line + row
+            ids = pl.DataFrame({"doc_id": pl.Series(batch.column("doc_id"))})
+            yield Table(ids, self.path or self.name, line, offset=row)
+            row += len(batch)
 
     def shared(self) -> Docs:
         """The same collection for several readers: texts that one expects are kept whenever it is read."""
@@ -190,17 +184,7 @@ class Docs:
     def describe(self) -> dict[str, Any]:
         """Name, fingerprint, and the columns that were read, for the provenance of what is made of it."""
         described: dict[str, Any] = {"name": self.name, "fingerprint": self.fingerprint()}
-        return described | ({"columns": list(self._columns)} if self._columns else {})
-
-    def place(self, row: int) -> str:
-        """Where the row-th document (from 0) stands, in words: ``on line 7``."""
-        return f"in row {row + 1}" if self.first_line is None else f"on line {self.first_line + row}"
-
-    def error(self, message: str, *, row: int) -> InputError:
-        """An error about the row-th document (from 0), with file and line where there are any."""
-        if self.first_line is None:
-            return InputError(f"row {row + 1}: {message}", path=self.path or self.name)
-        return InputError(message, path=self.path, line=self.first_line + row)
+        return described | ({"columns": list(self.columns)} if self.columns else {})
 
 
 def open_docs(
@@ -223,31 +207,31 @@ def open_docs(
     name
         What to call the collection.
     """
-    fields = (fields,) if isinstance(fields, str) else tuple(fields)
     if isinstance(x, Docs):
         return x
-    if is_irds(x):
-        x, name = irds_dataset(x), name or x
-    if isinstance(x, (str, os.PathLike)):
-        return _docs_of_file(x, fields=fields, id_field=id_field, name=name)
-    if is_dataset(x):
-        x = DatasetRows(x, "docs")
-        name = name or x.name
+    fields = (fields,) if isinstance(fields, str) else tuple(fields)
+    ids = (id_field,) if id_field else DOC_ID
+    if path_of(x) is not None:
+        return _docs_of_file(x, fields, ids, name)
+    if is_irds(x) or is_dataset(x):
+        part = DatasetRows(irds_dataset(x), "docs")
+        x, name = part, name or (x if is_irds(x) else part.name)
     name = name or "docs"
     if is_frame(x):
-        return _docs_of_frame(x, fields=fields, id_field=id_field, name=name)
-    if not hasattr(x, "__iter__"):
+        return _docs_of_frame(x, fields, ids, name)
+    if not isinstance(x, Iterable):
         raise InputError(f"{show(x)} is not a collection; give a path, a frame, a dict or rows")
-    return _docs_of_rows(x, fields=fields, id_field=id_field, name=name)
+    if iter(x) is x:
+        return _spooled(x, fields, ids, name)
+    frozen = isinstance(x, dict) and {*map(type, x.values())} <= {str}
+    rows = dict(x) if frozen else x  # ours, so that nobody changes it
+    return Docs(name, partial(_row_blocks, rows, fields, ids), frozen=frozen)
 
 
-def _docs_of_file(
-    path: str | os.PathLike[str], *, fields: Sequence[str], id_field: str | None, name: str | None
-) -> Docs:
+def _docs_of_file(path: Any, fields: Sequence[str], ids: Sequence[str], name: str | None) -> Docs:
     """A collection in a file: TSV, JSONL or Parquet; all but Parquet also as gzip or zstd."""
     size = files.require_regular(path)
-    make = partial(Docs, name or Path(path).name, path=path, size=size)
-    ids = (id_field,) if id_field else DOC_ID
+    make = partial(Docs, name or Path(path).name, path=Path(path), size=size)
     if formats.is_parquet(path):
         id_column, columns = formats.parquet_columns(path, ids=ids, fields=fields)
         return make(
@@ -256,29 +240,28 @@ def _docs_of_file(
             columns=(id_column, *columns),
         )
     first, has_more = formats.first_line(path)
-    layout = formats.line_layout(first, ids=ids, fields=fields, path=path)
-    if layout.header and not has_more:
+    layout, id_column, columns = formats.read_docs_layout(first, path, ids=ids, fields=fields)
+    if layout.has_header and not has_more:
         raise NoDocumentsError("the file has a header and no documents", path=path)
 
     def blocks(part: files.Part | None = None) -> Iterator[Block]:
         for raw in files.raw_blocks(path, part=part):
-            yield Block(partial(formats.parse_lines, raw, layout, path), raw.stored)
+            yield Block(partial(formats.parse_docs, raw, layout, id_column, columns, path), raw.stored)
 
-    named = (*([id_field] if id_field else []), *fields)  # what the caller named
+    named = (*(ids if len(ids) == 1 else ()), *fields)  # what the caller named
     return make(
         blocks,
         parts=partial(files.line_parts, path),
-        first_line=2 if layout.header else 1,
-        columns=named if layout.header or not layout.columns else (),
+        first_line=1 + layout.has_header,
+        columns=named if layout.has_header or layout.separator == formats.JSONL else (),
     )
 
 
-def _docs_of_frame(frame: Any, *, fields: Sequence[str], id_field: str | None, name: str) -> Docs:
+def _docs_of_frame(frame: Any, fields: Sequence[str], ids: Sequence[str], name: str) -> Docs:
     """A Polars, pandas or Arrow table. Slices are converted one by one: a whole column costs more."""
     frame = frame.collect() if isinstance(frame, pl.LazyFrame) else frame
     columns = frame_columns(frame)
-    id_column = pick(columns, (id_field,) if id_field else DOC_ID)
-    texts = pick_fields(columns, fields)
+    id_column, texts = pick(columns, ids), pick_fields(columns, fields)
     chosen = frame[[id_column, *texts]] if is_pandas(frame) else frame.select([id_column, *texts])
 
     def read(start: int) -> pa.RecordBatch:
@@ -292,92 +275,52 @@ def _docs_of_frame(frame: Any, *, fields: Sequence[str], id_field: str | None, n
     return Docs(name, blocks, frozen=isinstance(frame, (pl.DataFrame, pa.Table, pa.RecordBatch)))
 
 
-def _docs_of_rows(rows: Iterable[Any], *, fields: Sequence[str], id_field: str | None, name: str) -> Docs:
-    """A mapping from id to text, or rows: ``(id, text)``, dicts, named tuples.
-
-    What can be iterated only once is first copied into a temporary file, which lives as long as anything
-    reads it: memory stays flat, and a second pass is possible.
-    """
-    again: Callable[[], Iterator[Any]]
-    frozen = isinstance(rows, dict) and {*map(type, rows.values())} <= {str}
-    if frozen:
-        rows = dict(rows)  # ours, so that nobody changes it
-    if isinstance(rows, Mapping):
-        again = partial(iter, rows.items())
-    elif iter(rows) is rows:
-        return _spooled(rows, fields=fields, id_field=id_field, name=name)
-    else:
-        again = partial(iter, rows)
-    return Docs(name, partial(_row_blocks, again, fields, id_field), frozen=frozen)
-
-
-def _row_blocks(
-    again: Callable[[], Iterator[Any]], fields: Sequence[str], id_field: str | None
-) -> Iterator[Block]:
-    rows, start = again(), 0
-    while part := list(islice(rows, ROWS)):
-        yield Block(partial(_documents, part, start, fields, id_field), 0)
+def _row_blocks(rows: Iterable[Any], fields: Sequence[str], ids: Sequence[str]) -> Iterator[Block]:
+    items, start = iter(rows.items() if isinstance(rows, Mapping) else rows), 0
+    while part := list(islice(items, ROWS)):
+        yield Block(partial(_row_documents, part, start, fields, ids), 0)
         start += len(part)
 
 
-def _documents(rows: list[Any], start: int, fields: Sequence[str], id_field: str | None) -> pa.RecordBatch:
-    names = (id_field,) if id_field else DOC_ID
-    ids, texts = [], []
+def _row_documents(rows: list[Any], start: int, fields: Sequence[str], ids: Sequence[str]) -> pa.RecordBatch:
+    """Documents out of rows: ``(id, text)``, ``(id, {field: text})``, dicts, named tuples, objects."""
+    items: list[Mapping[str, Any]] = []
     for row, item in enumerate(rows, start=start + 1):
+        if is_plain_row(item) and len(item) != 2:
+            raise InputError(f"row {row}: {len(item)} values instead of (doc_id, text)")
         try:
-            doc_id, text = _document(item, names, fields)
+            if not is_plain_row(item):
+                items.append(row_values(item))
+            elif isinstance(item[1], Mapping):
+                items.append({"doc_id": item[0], **item[1]})
+            else:
+                items.append({"doc_id": item[0], "text": item[1]})
         except InputError as error:
             raise InputError(f"row {row}: {error.message}") from None
-        ids.append(doc_id)
-        texts.append(text)
-    frame = pl.DataFrame([text_values(ids, "doc_id", start=start), text_values(texts, "text", start=start)])
-    return documents(Table(frame, offset=start), "doc_id", ["text"])
+    columns = list(dict.fromkeys(name for item in items for name in item))
+    id_column = pick(columns, ("doc_id", *ids) if is_plain_row(rows[0]) else ids)
+    if not {*BODY, *fields} - {TITLE} & {*columns} and hasattr(rows[0], "default_text"):
+        texts = ["text"]
+        items = [
+            {id_column: item[id_column], "text": row.default_text()}
+            for item, row in zip(items, rows, strict=True)
+        ]
+    else:
+        texts = pick_fields(columns, fields)
+    frame = [
+        text_values([item.get(name) for item in items], name, start=start)
+        for name in dict.fromkeys([id_column, *texts])
+    ]
+    return documents(Table(pl.DataFrame(frame), offset=start), id_column, texts)
 
 
-def _document(item: Any, names: Sequence[str], fields: Sequence[str]) -> tuple[Any, Any]:
-    if (isinstance(item, tuple) and not hasattr(item, "_fields")) or isinstance(item, list):
-        if len(item) != 2:
-            raise InputError(f"{len(item)} values instead of (doc_id, text)")
-        doc_id, item = item
-        if not isinstance(item, Mapping):
-            return doc_id, item
-        return doc_id, _joined(item, pick_fields(list(item), fields))
-    values = row_values(item)
-    doc_id = values[pick(list(values), names)]
-    if not {*BODY, *fields} - {TITLE} & set(values) and hasattr(item, "default_text"):
-        return doc_id, item.default_text()
-    return doc_id, _joined(values, pick_fields(list(values), fields))
-
-
-def _joined(values: Mapping[str, Any], fields: Sequence[str]) -> str:
-    parts = []
-    for field in fields:
-        value = values[field]
-        if not (isinstance(value, str) or (value is None and field == TITLE and len(fields) > 1)):
-            raise InputError(f"{field} is {show(value)}; it must be text")
-        parts.append(value)
-    return " ".join(filter(None, parts))
-
-
-class _Spool:
-    """A temporary file of documents, deleted when nothing refers to it any more."""
-
-    def __init__(self) -> None:
-        with tempfile.NamedTemporaryFile(prefix="evenrank-", suffix=".arrow", delete=False) as file:
-            self.path = Path(file.name)
-        self.delete = weakref.finalize(self, self.path.unlink, missing_ok=True)
-
-    def blocks(self) -> Iterator[Block]:
-        with pa.OSFile(str(self.path)) as source, pa.ipc.open_stream(source) as stream:
-            for batch in stream:
-                yield Block(lambda batch=batch: batch, 0)  # type: ignore[misc]
-
-
-def _spooled(rows: Iterator[Any], *, fields: Sequence[str], id_field: str | None, name: str) -> Docs:
-    spool = _Spool()
+def _spooled(rows: Iterable[Any], fields: Sequence[str], ids: Sequence[str], name: str) -> Docs:
+    """Rows that can be iterated only once, copied into a temporary file that lives as long as its readers."""
+    with tempfile.NamedTemporaryFile(prefix="evenrank-", suffix=".arrow", delete=False) as file:
+        spool = _Spool(Path(file.name))
     try:
         with pa.OSFile(str(spool.path), "wb") as file, pa.ipc.new_stream(file, SCHEMA) as out:
-            for batch in Docs(name, partial(_row_blocks, lambda: rows, fields, id_field)).batches():
+            for batch in Docs(name, partial(_row_blocks, rows, fields, ids)).batches():
                 out.write_batch(batch)
     except BaseException:  # the traceback refers to the spool
         spool.delete()
@@ -385,45 +328,17 @@ def _spooled(rows: Iterator[Any], *, fields: Sequence[str], id_field: str | None
     return Docs(name, spool.blocks)
 
 
-Hashes = npt.NDArray[np.uint64]
+class _Spool:
+    """A temporary file of documents, deleted when nothing refers to it any more."""
 
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.delete = weakref.finalize(self, path.unlink, missing_ok=True)
 
-def hashes(ids: pa.StringArray) -> Hashes:
-    """A 64-bit hash of each id. Equal ids have equal hashes within one process; runs without the GIL."""
-    return pl.Series(pl.from_arrow(ids), dtype=pl.String).hash().to_numpy()
-
-
-class DuplicateCheck:
-    """Sees all ids of a collection once, and refuses it at the end if one came twice.
-
-    Ids are kept as hashes. If a hash repeats the collection is read again to compare the ids
-    themselves, so a collision of hashes is never mistaken for a duplicate.
-    """
-
-    def __init__(self) -> None:
-        self._seen: list[Hashes] = []
-
-    def add(self, ids: pa.StringArray) -> None:
-        """The ids of a block, in any order of blocks and from any thread."""
-        self._seen.append(hashes(ids))
-
-    def finish(self, docs: Docs) -> None:
-        """Raise InputError, naming both places, if two documents share an id."""
-        repeated, self._seen = repeated_values(self._seen), []
-        if not len(repeated):
-            return
-        first: dict[str, int] = {}
-        row = 0
-        for batch in docs.batches():
-            ids = batch.column("doc_id")
-            for at in np.flatnonzero(np.isin(hashes(ids), repeated)):
-                doc_id, here = ids[int(at)].as_py(), row + int(at)
-                if doc_id in first:
-                    raise docs.error(
-                        f"doc_id {show(doc_id)} was already used {docs.place(first[doc_id])}", row=here
-                    )
-                first[doc_id] = here
-            row += len(batch)
+    def blocks(self) -> Iterator[Block]:
+        with pa.OSFile(str(self.path)) as source, pa.ipc.open_stream(source) as stream:
+            for batch in stream:
+                yield Block(lambda batch=batch: batch, 0)  # type: ignore[misc]
 
 
 SUFFIXES = (".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet", ".trec", ".qrels", ".topics", ".xml")
@@ -452,8 +367,7 @@ def load(source: str | os.PathLike[str] | Any, *, split: str | None = None) -> D
     """
     refuse_after_fork()
     if is_irds(source) or is_dataset(source):
-        named = is_irds(source)
-        dataset = irds_dataset(f"{source}/{split}" if split else str(source)) if named else source
+        dataset = irds_dataset(f"{source}/{split}" if split and is_irds(source) else source)
         judged = has_part(dataset, "qrels")
         return Dataset(open_docs(dataset), read_queries(dataset), read_qrels(dataset) if judged else None)
     folder = Path(source)

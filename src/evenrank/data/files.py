@@ -1,20 +1,25 @@
-"""Files as streams of whole lines: plain, gzip or zstd; and files that are written whole or not at all."""
+"""Files, read as blocks of whole lines and written whole or not at all; and the folders of models."""
 
 from __future__ import annotations
 
 import errno
 import fcntl
 import glob
-import gzip
+import hashlib
+import io
 import json
+import math
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any, NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +27,6 @@ import pyarrow as pa
 import xxhash
 
 from evenrank.errors import InputError
-
-Bytes = npt.NDArray[np.uint8]
 
 BLOCK = 1 << 21
 LONGEST = (1 << 31) - (1 << 24)
@@ -53,18 +56,6 @@ Part = tuple[int, int]
 behind its last."""
 
 
-class RawBlock(NamedTuple):
-    """Whole lines of a file: ``size`` bytes, the last of them a newline."""
-
-    data: Bytes
-    size: int
-    start: int  # where the block begins in the uncompressed file (after the byte order mark)
-    stored: int  # how many bytes of the file as stored were read for it
-
-    def tobytes(self) -> bytes:
-        return self.data.tobytes()
-
-
 @contextmanager
 def reading(path: str | os.PathLike[str] | None) -> Iterator[None]:
     """Turn what the operating system, zlib, zstd or Arrow say about a file into one clear line."""
@@ -91,20 +82,26 @@ def one_line(error: BaseException, most: int = 300) -> str:
 def format_suffix(path: str | os.PathLike[str]) -> str:
     """The suffix that tells the format: ``.tsv`` for ``docs.tsv.gz``."""
     path = Path(path)
-    if path.suffix.lower() in _COMPRESSED:
-        path = path.with_suffix("")
-    return path.suffix.lower()
-
-
-def allocate(size: int) -> Bytes:
-    """Uninitialised bytes from Arrow's pool, which hands out warm pages where numpy's would fault."""
-    return np.frombuffer(pa.allocate_buffer(size), np.uint8)
+    return (path.with_suffix("") if path.suffix.lower() in _COMPRESSED else path).suffix.lower()
 
 
 def magic(path: str | os.PathLike[str], length: int = 4) -> bytes:
     """The first bytes of a file, as stored."""
     with reading(path), open(path, "rb") as file:  # noqa: PTH123 (Path.open is slower, and path may be a str)
         return file.read(length)
+
+
+# --- Lines -----------------------------------------------------------------------------------------------
+
+
+class RawBlock(NamedTuple):
+    """Whole lines of a file, the last with its newline."""
+
+    data: bytes
+    line: int
+    """The number of the first line."""
+    stored: int
+    """Bytes of the file as stored that were read for the block."""
 
 
 def unpacking(file: BufferedReader, path: str | os.PathLike[str]) -> Any:
@@ -121,143 +118,106 @@ def unpacking(file: BufferedReader, path: str | os.PathLike[str]) -> Any:
 
 
 def line_parts(path: str | os.PathLike[str], size: int) -> list[Part]:
-    """A plain file in parts of about ``size`` bytes, cut at line ends; a packed one in a single part.
-
-    Blank lines at the end of the file are in the last part, whatever its size.
-    """
+    """A plain file in parts of about `size` bytes, each of which begins with a line; a packed one in one."""
     with reading(path), open(path, "rb") as file:  # noqa: PTH123
         end = os.fstat(file.fileno()).st_size
-        if unpacking(file, path) is not file:
-            return [(0, end)]
         cuts = [0]
-        while cuts[-1] + size < end:
+        while unpacking(file, path) is file and cuts[-1] + size < end:
             file.seek(cuts[-1] + size)
             file.readline()
-            cuts.append(file.tell())
-        while len(cuts) > 1 and not _has_content(file, cuts[-1]):
-            cuts.pop()
+            line = next((line for line in file if line.strip()), b"")  # no part has blank lines only
+            if not line:
+                break
+            cuts.append(file.tell() - len(line))
         return list(zip(cuts, [*cuts[1:], end], strict=True))
-
-
-def _has_content(file: IO[bytes], start: int) -> bool:
-    file.seek(start)
-    return any(line.strip(b"\r\n") for line in file)
 
 
 def raw_blocks(
     path: str | os.PathLike[str], *, block: int = BLOCK, part: Part | None = None
 ) -> Iterator[RawBlock]:
-    """The file in pieces of about ``block`` bytes, cut at line ends; a longer line makes a longer piece.
+    """The file in pieces of about `block` bytes, cut at line ends; a longer line makes a longer piece.
 
-    The last line gets a newline if it has none. Blank lines at the end of the file are left out;
-    blank lines elsewhere stay, so that whoever parses the block can name them. Of a plain file, one of
-    its :func:`line_parts` can be read alone.
+    The last line gets a newline if it has none. Blank lines at the end of the file are left out; blank lines
+    elsewhere stay, so that whoever parses the block can name them. Of a plain file, one of its
+    :func:`line_parts` can be read alone; unless it is the first, its lines are counted from 2.
     """
     with reading(path), open(path, "rb") as file:  # noqa: PTH123
         stream = unpacking(file, path)
-        start, consumed, left, is_last = 0, 0, None, True
-        if part is not None and stream is file:
-            marked = file.peek(3).startswith(_BOM)
-            start, consumed, left = part[0] - 3 * marked if part[0] else 0, part[0], part[1] - part[0]
-            is_last = part[1] >= os.fstat(file.fileno()).st_size
-            file.seek(part[0])
-        rest = np.empty(0, np.uint8)  # read but not yet given out
-        if start == 0:
-            mark = stream.read(3 if left is None else min(3, left))
-            left = None if left is None else left - len(mark)
-            rest = np.frombuffer(mark.removeprefix(_BOM), np.uint8)
+        start, stop = part or (0, math.inf)
+        if start:
+            file.seek(start)
+        left = stop - start if stream is file else math.inf
+        line, size, consumed = (2 if start else 1), 0, start
+        rest = b"" if start else stream.read(min(3, left))
+        left -= len(rest)
+        rest = rest.removeprefix(_BOM)
         is_end = False
         while not is_end:
             if len(rest) > LONGEST // 2:
-                raise InputError("a line is longer than 1 GB", path=path, line=line_at(path, start))
-            wanted = max(block, len(rest)) if left is None else min(max(block, len(rest)), left)
-            data = allocate(len(rest) + wanted + 1)
-            data[: len(rest)] = rest
-            end = len(rest) + _fill(stream, memoryview(data.data)[len(rest) : -1])
-            left = None if left is None else left - (end - len(rest))
-            is_end = end < len(data) - 1 or left == 0
-            if is_end and end and data[end - 1] != 10:
-                data[end] = 10
-                end += 1
-            size = _last_line_end(data, end, keep_blank=is_end and not is_last)
-            rest = data[size:end]
-            if size:
-                position = file.tell() if file.seekable() else start + size
-                if start + size > max(BOMB, RATIO * position):
-                    problem = f"unpacks to more than {RATIO} times its size"
-                    raise InputError(f"{problem}; if that is meant, unpack it first", path=path)
-                yield RawBlock(data[:size], size, start, position - consumed)
-                start, consumed = start + size, position
+                raise InputError("a line is longer than 1 GB", path=path, line=line)
+            wanted = min(max(block, len(rest)), left)
+            piece = stream.read(wanted)
+            left -= len(piece)
+            is_end = len(piece) < wanted or not left
+            if is_end and (rest or piece) and not piece.endswith(b"\n"):
+                piece += b"\n"
+            if not (end := _last_line_end(piece)):  # a long line, or blank lines
+                rest, piece = b"", rest + piece
+                end = _last_line_end(piece)
+            data, rest = b"".join((rest, memoryview(piece)[:end])), piece[end:]
+            if not data:
+                continue
+            size += len(data)
+            position = file.tell() if file.seekable() else start + size
+            if size > max(BOMB, RATIO * position):
+                problem = f"unpacks to more than {RATIO} times its size"
+                raise InputError(f"{problem}; if that is meant, unpack it first", path=path)
+            yield RawBlock(data, line, position - consumed)
+            consumed = position
+            line += int(np.count_nonzero(np.frombuffer(data, np.uint8) == 10))
 
 
-def _fill(stream: Any, buffer: memoryview) -> int:
-    """Read until the buffer is full or the stream ends; returns how many bytes there are."""
-    filled = 0
-    while filled < len(buffer) and (count := stream.readinto(buffer[filled:])):
-        filled += count
-    return filled
+def _last_line_end(text: bytes) -> int:
+    """One past the newline of the last line that is not blank; 0 if there is none."""
+    cut = text.rfind(b"\n") + 1
+    for window in (1 << 10, cut):
+        start = max(0, cut - window)
+        if content := len(text[start:cut].rstrip(b" \t\r\n")):
+            return text.index(b"\n", start + content) + 1
+    return 0
 
 
-def _last_line_end(data: Bytes, end: int, *, keep_blank: bool) -> int:
-    """One past the last newline, or (without ``keep_blank``) past that of the last line that is not blank."""
-    window = 1 << 10
-    while True:
-        begin = max(0, end - window)
-        tail = data[begin:end].tobytes()
-        tail = tail[: tail.rfind(b"\n") + 1]
-        content = len(tail) if keep_blank else len(tail.rstrip(b"\r\n"))
-        if content:
-            return begin + (content if keep_blank else tail.index(b"\n", content) + 1)
-        if not begin:
-            return 0
-        window *= 8
-
-
-def line_at(path: str | os.PathLike[str], offset: int) -> int:
-    """The number of the line that holds the byte at ``offset`` of the uncompressed file, from 1.
-
-    Reads the file up to there: only for error messages.
-    """
-    lines = 1
-    for raw in raw_blocks(path) if offset else ():
-        lines += int(np.count_nonzero(raw.data[: offset - raw.start] == 10))
-        if raw.start + raw.size >= offset:
-            break
-    return lines
-
-
-def whole(path: str | os.PathLike[str], *, limit: int = WHOLE) -> RawBlock:
-    """A text that fits in memory, as one block; one that unpacks to more than ``limit`` is refused."""
-    parts: list[RawBlock] = []
+def whole(path: str | os.PathLike[str], *, limit: int = WHOLE) -> bytes:
+    """A text in UTF-8 that fits in memory; one that unpacks to more than `limit` bytes is refused."""
+    parts: list[bytes] = []
     size = 0
-    for part in raw_blocks(path):
-        parts.append(part)
-        size += part.size
+    for raw in raw_blocks(path):
+        check_utf8(raw, path)
+        parts.append(raw.data)
+        size += len(raw.data)
         if size > limit:
-            raise InputError(
-                f"more than {limit >> 20:,} MB of text, too much for a table; split the file", path=path
-            )
+            problem = f"more than {limit >> 20:,} MB of text, too much for a table; split the file"
+            raise InputError(problem, path=path)
     if not parts:
         raise InputError("the file is empty", path=path)
-    data = np.concatenate([part.data for part in parts])
-    block = RawBlock(data, size, 0, sum(part.stored for part in parts))
-    check_utf8(block, path)
-    return block
+    return b"".join(parts)
 
 
-def check_utf8(raw: RawBlock, path: str | os.PathLike[str], *, line: int | None = None) -> None:
-    """Refuse a block with bytes that are not UTF-8; ``line`` is the block's first line, if known."""
-    offsets = np.array([0, raw.size], np.int32)
+def check_utf8(raw: RawBlock, path: str | os.PathLike[str]) -> None:
+    """Refuse a block with bytes that are not UTF-8."""
+    offsets = np.array([0, len(raw.data)], np.int32)
     text = pa.StringArray.from_buffers(1, pa.py_buffer(offsets), pa.py_buffer(raw.data))
     try:
         text.validate(full=True)
     except pa.ArrowInvalid:
         try:
-            raw.tobytes().decode()
+            raw.data.decode()
         except UnicodeDecodeError as error:
-            line = line_at(path, raw.start) if line is None else line
-            line += int(np.count_nonzero(raw.data[: error.start] == 10))
+            line = raw.line + raw.data.count(b"\n", 0, error.start)
             raise InputError("bytes that are not UTF-8", path=path, line=line) from None
+
+
+# --- Checks and checksums ----------------------------------------------------------------------------------
 
 
 def require_regular(path: str | os.PathLike[str]) -> int:
@@ -275,37 +235,18 @@ def refuse_input(
     path: str | os.PathLike[str], *inputs: str | os.PathLike[str] | None, what: str = "the output"
 ) -> None:
     """Refuse to write where an input is; inputs that are no files, such as ``irds:ID``, are passed over."""
-    with reading(path):
-        same = any(
-            each is not None
-            and os.path.exists(each)  # noqa: PTH110 (each may be a name, not a path)
-            and os.path.exists(path)  # noqa: PTH110
-            and os.path.samefile(path, each)  # noqa: PTH121
-            for each in inputs
-        )
-    if same:
-        raise InputError(f"this is the input itself; give {what} another name", path=path)
-
-
-def refuse_beneath_file(path: str | os.PathLike[str]) -> None:
-    """Refuse a name inside what is no folder, before any work is done for it."""
-    for above in Path(path).parents:
-        if above.exists():
-            if not above.is_dir():
-                raise InputError(
-                    f"cannot be written: {above} is not a folder; choose another place", path=path
-                )
-            return
+    for each in inputs:
+        is_same = False
+        with suppress(OSError):
+            is_same = each is not None and os.path.samefile(path, each)  # noqa: PTH121
+        if is_same:
+            raise InputError(f"this is the input itself; give {what} another name", path=path)
 
 
 def fingerprint(path: str | os.PathLike[str]) -> str:
     """XXH3-128 of the file as stored: equal for equal files, wherever they lie."""
-    digest = xxhash.xxh3_128()
     with reading(path), open(path, "rb", buffering=0) as file:  # noqa: PTH123
-        buffer = bytearray(BLOCK)
-        while count := file.readinto(buffer):
-            digest.update(memoryview(buffer)[:count])
-    return digest.hexdigest()
+        return hashlib.file_digest(file, xxhash.xxh3_128).hexdigest()
 
 
 def checksum(*contents: Any) -> str:
@@ -316,22 +257,6 @@ def checksum(*contents: Any) -> str:
             content = json.dumps(content, ensure_ascii=False, sort_keys=True).encode("utf-8", "surrogatepass")
         digest.update(content)
     return digest.hexdigest()
-
-
-def sync_to_disk(file: IO[bytes]) -> None:
-    """On the disk, not on its way there: a name must never come to stand for a file that is half written."""
-    file.flush()
-    os.fsync(file.fileno())
-
-
-def make_folder(path: str | os.PathLike[str]) -> Path:
-    """A folder that is there, or is made with those around it."""
-    folder = Path(path)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot be made: {error.strerror or error}", path=path) from error
-    return folder
 
 
 def check_names(
@@ -355,11 +280,74 @@ def check_names(
             raise InputError(f"it names {name!r} twice", path=path)
         seen.add(name)
     for name in seen:
-        parts = name.split("/")
-        if above := next((a for n in range(1, len(parts)) if (a := "/".join(parts[:n])) in seen), None):
-            raise InputError(f"it names {above!r} as a file and as a folder", path=path)
+        for above in map(str, Path(name).parents):
+            if above in seen:
+                raise InputError(f"it names {above!r} as a file and as a folder", path=path)
         if folder is not None and not Path(folder, name).resolve().is_relative_to(Path(folder).resolve()):
             raise InputError(f"{name!r} is a link that leads outside its folder", path=path)
+
+
+# --- Writing ---------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _writes(path: str | os.PathLike[str]) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", path=path) from error
+
+
+@contextmanager
+def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A binary file that appears under its name only when it is complete.
+
+    ``.gz`` and ``.zst`` are compressed, without a time stamp: the same content gives the same bytes.
+    """
+    target = Path(os.path.realpath(path))
+    with _writes(path):
+        if target.exists() and not target.is_file():  # /dev/stdout must not be replaced, and may be a pipe
+            with Path(path).open("wb") as file, _compressing(file, path) as out:
+                yield out
+            return
+        temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+        try:
+            with temporary.open("xb") as file:
+                with _compressing(file, path) as out:
+                    yield out
+                sync_to_disk(file)
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _compressing(file: IO[bytes], path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    kind = _COMPRESSED.get(Path(path).suffix.lower())
+    if kind is None:
+        yield file
+        return
+    # The stream closes what it writes to, which is still needed: give it another handle.
+    target = pa.PythonFile(os.fdopen(os.dup(file.fileno()), "wb"), mode="w")
+    with pa.CompressedOutputStream(target, kind) as out:
+        yield out
+
+
+def sync_to_disk(file: IO[bytes]) -> None:
+    """On the disk, not on its way there: a name must never come to stand for a file that is half written."""
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def make_folder(path: str | os.PathLike[str]) -> Path:
+    """A folder that is there, or is made with those around it."""
+    folder = Path(path)
+    with _writes(path):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise InputError("this is not a folder; choose another place", path=path) from error
+    return folder
 
 
 def _replaced(target: Path) -> list[Path]:
@@ -386,7 +374,7 @@ def writing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     target = Path(os.path.realpath(path))
     part, aside = (target.with_name(f".{target.name}.{secrets.token_hex(4)}.{end}") for end in ("tmp", "old"))
-    try:
+    with _writes(path):
         restored(target)
         part.mkdir(parents=True)
         try:
@@ -394,12 +382,9 @@ def writing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
             while not _put(part, target, aside):
                 pass
         finally:
-            if not target.exists():
-                restored(target)
+            restored(target)
             for folder in (part, *(_replaced(target) if target.exists() else ())):
                 shutil.rmtree(folder, ignore_errors=True)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", path=path) from error
 
 
 def _put(part: Path, target: Path, aside: Path) -> bool:
@@ -420,50 +405,150 @@ def _put(part: Path, target: Path, aside: Path) -> bool:
 @contextmanager
 def file_lock(path: Path) -> Iterator[None]:
     """One process at a time, others wait; the system lets go of the lock when a process dies, however."""
-    try:
+    with _writes(path):
         file = path.open("ab")
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", path=path) from error
     with file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
-@contextmanager
-def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A binary file that appears under its name only when it is complete.
+def cache_dir() -> Path:
+    """The folder of evenrank's caches: `EVENRANK_CACHE`, else `evenrank` in the user's cache folder."""
+    if chosen := os.environ.get("EVENRANK_CACHE"):
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "evenrank"
 
-    ``.gz`` and ``.zst`` are compressed, without a time stamp: the same content gives the same bytes.
-    """
-    given, target = Path(path), Path(os.path.realpath(path))
-    try:
-        if given.exists() and not given.is_file():  # /dev/stdout must not be replaced, and may be a pipe
-            with given.open("wb") as file, _compressing(file, path) as out:
-                yield out
-            return
-        temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+
+# --- Models: a folder of plain arrays and a JSON header with their checksums, never a pickle ----------------
+
+HEADER = "model.json"
+VERSION = 2
+"""Of the layout; a model of another version is refused."""
+_KEYS = {"version", "kind", "facts", "files", "checksum"}
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """What a model folder holds: its kind, plain facts, and the files that belong to it."""
+
+    path: Path
+    kind: str
+    facts: Mapping[str, Any]
+    files: Mapping[str, bytes]
+
+    def arrays(self, name: str) -> dict[str, npt.NDArray[Any]]:
+        """The arrays of an ``.npz`` among the files."""
         try:
-            with temporary.open("xb") as file:
-                with _compressing(file, path) as out:
-                    yield out
+            with np.load(io.BytesIO(self.files[name]), allow_pickle=False) as stored:
+                arrays = dict(stored)
+        except (KeyError, ValueError, OSError, EOFError, BadZipFile, MemoryError) as error:
+            raise InputError(f"the arrays of {name} cannot be read: {error}", path=self.path) from error
+        for key, array in arrays.items():
+            if array.dtype.kind in "fc" and not np.isfinite(array).all():
+                problem = f"{key} in {name} holds numbers that are not finite"
+                raise InputError(f"{problem}, so every answer would be void; train again", path=self.path)
+        return arrays
+
+
+def packed(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
+    """Arrays as the bytes of a compressed ``.npz``; the same arrays give the same bytes."""
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **{name: arrays[name] for name in sorted(arrays)})  # type: ignore[arg-type]
+    return buffer.getvalue()
+
+
+def write_model(
+    path: str | os.PathLike[str], kind: str, facts: Mapping[str, Any], files: Mapping[str, bytes]
+) -> None:
+    """Write a model folder, whole or not at all; an older model there is replaced, anything else is not.
+
+    Parameters
+    ----------
+    path
+        The folder.
+    kind
+        What can load it: ``static``, ``lexicon``, ``transformer``, or a ranker.
+    facts
+        Settings and provenance, as plain JSON values.
+    files
+        Name to content; the header keeps a checksum of each. A name may lead into a folder: ``a/b.json``.
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists() and not (target / HEADER).is_file():
+        raise InputError("exists and is not a model; choose another name", path=path)
+    header: dict[str, Any] = {
+        "version": VERSION,
+        "kind": kind,
+        "facts": dict(facts),
+        "files": {name: checksum(content) for name, content in sorted(files.items())},
+    }
+    header["checksum"] = checksum(header)
+    text = json.dumps(header, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    with writing_folder(target) as folder:
+        for name, content in {**files, HEADER: text.encode()}.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            with (folder / name).open("xb") as file:
+                file.write(content)
                 sync_to_disk(file)
-            temporary.replace(target)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", path=path) from error
 
 
-@contextmanager
-def _compressing(file: IO[bytes], path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    kind = _COMPRESSED.get(Path(path).suffix.lower())
-    if kind == "gzip":
-        with gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=6, mtime=0) as out:
-            yield out  # type: ignore[misc]
-    elif kind == "zstd":
-        # The stream closes what it writes to, which is still needed: give it another handle.
-        target = pa.PythonFile(os.fdopen(os.dup(file.fileno()), "wb"), mode="w")
-        with pa.CompressedOutputStream(target, "zstd") as out:
-            yield out
-    else:
-        yield file
+def read_model(path: str | os.PathLike[str], kind: str | None = None) -> SavedModel:
+    """Open a model folder after checking every byte against the header.
+
+    No model, another version, another `kind` than named, a file that is missing or changed: InputError.
+    """
+    for _ in range(3):
+        try:
+            return _read_model(Path(path), kind)
+        except InputError:  # it may have been replaced while it was read
+            time.sleep(0.01)
+    return _read_model(Path(path), kind)
+
+
+def _read_model(folder: Path, kind: str | None) -> SavedModel:
+    header = _header(folder)
+    actual = str(header["kind"])
+    if kind is not None and actual != kind:
+        raise InputError(f"this is a {actual} model, not a {kind} one", path=folder)
+    check_names(header["files"], folder, folder=folder)
+    files: dict[str, bytes] = {}
+    for name, expected in header["files"].items():
+        with reading(folder / name):
+            files[name] = (folder / name).read_bytes()
+        if checksum(files[name]) != expected:
+            problem = "the file was changed after the model was saved; train again"
+            raise InputError(problem, path=folder / name)
+    return SavedModel(folder, actual, header["facts"], files)
+
+
+def _header(folder: Path) -> dict[str, Any]:
+    if not restored(folder).is_dir():
+        raise InputError("no such model; name the folder of a saved model", path=folder)
+    path = folder / HEADER
+    with reading(path):
+        text = path.read_bytes()
+    try:
+        header = json.loads(text)
+    except ValueError as error:
+        raise InputError(f"not JSON: {error}", path=path) from None
+    if not isinstance(header, dict) or set(header) != _KEYS or not isinstance(header["files"], dict):
+        raise InputError("not the header of a model; train again", path=path)
+    if header["version"] != VERSION:
+        problem = f"version {header['version']} of the model format; this evenrank reads {VERSION}"
+        raise InputError(f"{problem}, so install another or train again", path=path)
+    if header.pop("checksum") != checksum(header):
+        raise InputError("the header was changed after the model was saved; train again", path=path)
+    return header
+
+
+def is_model(path: str | os.PathLike[str]) -> bool:
+    """Whether this is a folder with the header of a model in it; what it holds is not looked at."""
+    try:
+        return (restored(path) / HEADER).is_file()
+    except (OSError, ValueError):  # a text that cannot be a path
+        return False
+
+
+def model_kind(path: str | os.PathLike[str]) -> str:
+    """Which kind of model a folder holds."""
+    return str(_header(Path(path))["kind"])

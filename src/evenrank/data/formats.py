@@ -1,7 +1,7 @@
-"""The formats of files: TREC, TSV, CSV, JSONL, JSON, Parquet and TREC topics.
+"""The formats of files: TREC, TSV, CSV, JSONL, JSON, Parquet and TREC topics, each as a table of its cells.
 
-Lines are split by NumPy and Arrow for the whole block at once; the same pass finds the first line that is
-wrong. Arrow reads JSONL; a block that it refuses is read again by Python, which names the line.
+The first line says how a file is laid out. NumPy splits lines, Arrow reads JSONL and Parquet; objects that
+Arrow refuses are read again by Python, which names the line.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
+from types import NoneType
 from typing import Any
 from xml.sax.saxutils import unescape
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from evenrank.data import files
 from evenrank.data.schema import (
@@ -36,124 +38,113 @@ from evenrank.data.schema import (
     SCORE,
     TITLE,
     Block,
+    Names,
     Path,
     Table,
-    batch_of,
     choose_columns,
     documents,
-    header,
-    join_fields,
+    is_header,
     listing,
     pick,
     pick_fields,
     show,
 )
-from evenrank.errors import InputError, NoDocumentsError, is_whole
+from evenrank.errors import InputError, NoDocumentsError
 from evenrank.show.numbers import counted
 
-# --- Lines ---------------------------------------------------------------------------------------------
+# --- The layout of a file of lines ------------------------------------------------------------------------
 
-_TAB = np.uint8(9)
-_IS_SPACE = np.zeros(256, np.bool_)
-_IS_SPACE[[9, 10, 32]] = True
-
-
-def split_lines(
-    data: files.Bytes, columns: int, wanted: Sequence[int], *, spaces: bool = False
-) -> tuple[list[pa.StringArray], int, int]:
-    """Cells of lines, separated by each tab, or by runs of spaces and tabs.
-
-    Returns the wanted columns of all lines before the first one that does not have ``columns`` cells; how
-    many lines these are; and the number of cells of that line (0: blank; −1: there is no such line).
-    """
-    if spaces:
-        is_space = _IS_SPACE[data]
-        returns = np.flatnonzero(data[:-1] == 13)
-        is_space[returns[data[returns + 1] == 10]] = True
-        edges = np.flatnonzero(np.diff(is_space, prepend=True))
-        starts, ends = edges[::2], edges[1::2]
-        newlines = np.flatnonzero(data == 10)
-        counts = np.diff(np.searchsorted(starts, newlines), prepend=0)
-    else:
-        scratch = files.allocate(len(data))
-        is_separator = np.less(np.subtract(data, _TAB, out=scratch), 2, out=scratch.view(np.bool_))
-        separators = np.flatnonzero(is_separator)
-        newlines = np.flatnonzero(data[separators] == 10)
-        counts = np.diff(newlines, prepend=-1)
-        starts, ends = np.empty_like(separators), separators
-        starts[:1], starts[1:] = 0, separators[:-1] + 1
-        line_ends = separators[newlines]
-        ends[newlines] = line_ends - (data[line_ends - 1] == 13)
-        if counts.min(initial=columns) < 2:  # a line of one cell, or a blank one
-            alone = counts == 1
-            counts[alone] = ends[newlines[alone]] > starts[newlines[alone]]
-    is_wrong = counts != columns
-    good, result = len(counts), -1
-    if is_wrong.any():
-        good = int(np.argmax(is_wrong))
-        result = int(counts[good])
-    arrays = []
-    # `pa.array` and `to_numpy` would load pandas to ask whether something is its.
-    rows = pa.Array.from_buffers(pa.int64(), good, [None, pa.py_buffer(np.arange(0, 2 * good, 2))])
-    for column in wanted:
-        bounds = np.zeros(2 * good + 1, np.int32)  # of a cell, and of what is between it and the next
-        bounds[:-1:2] = starts[column : good * columns : columns]
-        bounds[1::2] = ends[column : good * columns : columns]
-        bounds[-1] = bounds[-2] if good else 0
-        cells = pa.StringArray.from_buffers(2 * good, pa.py_buffer(bounds), pa.py_buffer(data))
-        arrays.append(cells.take(rows))
-    return arrays, good, result
-
-
-def text_of(path: Path, limit: int | None = None) -> str:
-    """A small file as text: UTF-8, with or without a byte order mark."""
-    return files.whole(path, limit=BYTES if limit is None else limit).tobytes().decode()
-
-
-def text_lines(path: Path, *, remark: str | None = "#") -> list[tuple[int, str]]:
-    """The lines of a file, stripped, with their numbers; without blank lines and remarks."""
-    stripped = ((number, line.strip()) for number, line in enumerate(text_of(path).split("\n"), start=1))
-    return [(number, line) for number, line in stripped if line and not (remark and line.startswith(remark))]
-
-
-def first_line(path: Path) -> tuple[str, bool]:
-    """The first line of a text file, and whether there are more."""
-    blocks = files.raw_blocks(path, block=1 << 16)
-    raw = next(blocks, None)
-    if raw is None:
-        raise NoDocumentsError("the file is empty", path=path)
-    line, _, rest = raw.tobytes().partition(b"\n")
-    return line.decode(errors="replace").removesuffix("\r"), bool(rest) or next(blocks, None) is not None
-
-
-def column_names(path: Path) -> list[str]:
-    """The lower-case names in the first line of a text file, or of the columns of a Parquet file."""
-    with contextlib.suppress(InputError, pa.ArrowException, OSError):  # reading the rows says what is wrong
-        if is_parquet(path):
-            with _open(path) as file:
-                return [name.lower() for name in file.schema_arrow.names]
-        line = first_line(path)[0]
-        return [name.strip().strip('"') for name in line[:1000].lower().replace(",", "\t").split("\t")]
-    return []
-
-
-# --- Collections and queries: TSV and JSONL ------------------------------------------------------------
+JSONL = ""
+BLANKS = " "
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Which columns of a TSV file, or keys of JSONL, are the id and the text; ``columns`` are all of TSV."""
+    """How a file is laid out, as its first line shows.
 
-    id: str
-    fields: tuple[str, ...]
-    columns: tuple[str, ...] = ()
-    header: bool = False
-    numbered: bool = False
+    Attributes
+    ----------
+    columns
+        The columns in their order; of JSONL, the keys of the first object.
+    separator
+        A tab, comma or semicolon; BLANKS where any number of blanks and tabs separate; JSONL for objects.
+    has_header
+        Whether the first line names the columns.
+    """
 
-    @property
-    def optional(self) -> tuple[str, ...]:
-        """The fields that may be missing in an object."""
-        return (TITLE,) if len(self.fields) > 1 else ()
+    columns: tuple[str, ...]
+    separator: str
+    has_header: bool = False
+
+    def expected(self) -> str:
+        """The columns as they should stand in a line."""
+        return {"\t": "<TAB>"}.get(self.separator, self.separator).join(self.columns)
+
+
+def read_layout(
+    first: str,
+    path: Path,
+    *,
+    known: Iterable[str] = (),
+    needs: Sequence[Iterable[str]] = (),
+    layouts: Sequence[Sequence[str]] = (),
+    separators: str = "\t;,",
+) -> Layout:
+    """The layout that the first line of a file shows.
+
+    With `layouts` the file may lack a header: then a first line that is no header (:func:`is_header`) is a
+    row, and its columns are those of the layout with as many.
+    """
+    if separators != BLANKS and is_jsonl(path, first):
+        return Layout(tuple(parse_object(first, path, 1)), JSONL)
+    if not first.strip():
+        raise InputError("blank line", path=path, line=1)
+    separator = separators[0] if separators[0] in first else max(separators, key=first.count)
+    if separator in ";,":
+        cells = next(_csv_rows([first], separator, path))[1]
+    else:
+        cells = first.split(None if separator == BLANKS else separator)
+    cells = [cell.strip() for cell in cells]
+    names = [cell.lower() for cell in cells] if layouts else cells
+    if layouts and not is_header(names, known, needs):
+        for layout in layouts:  # a text with a comma in it is not two columns
+            if len(layout) == len(names) and not ("text" in layout and separator in ";,"):
+                return Layout(tuple(layout), separator)
+        usual = Layout(tuple(layouts[0]), separators[0])
+        problem = f"{counted(len(names), 'column')} instead of {len(layouts[0])}"
+        raise InputError(f"{problem}; expected {usual.expected()}", path=path, line=1)
+    if len(names) < 2:
+        raise InputError("one column; expected a header with several", path=path, line=1)
+    for at, name in enumerate(names):
+        if not name:
+            raise InputError("the header has a column without a name", path=path, line=1)
+        if name in names[:at]:
+            raise InputError(f"the header names the column {listing([name])} twice", path=path, line=1)
+    return Layout(tuple(names), separator, has_header=True)
+
+
+def read_docs_layout(
+    first: str, path: Path, *, ids: Sequence[str], fields: Sequence[str]
+) -> tuple[Layout, str, tuple[str, ...]]:
+    """The layout of a collection, TSV or JSONL; the column with the ids, and those that make up a text."""
+    if not is_jsonl(path, first):
+        ids, fields = [name.lower() for name in ids], [name.lower() for name in fields]
+    texts = {*BODY, TITLE, *fields}
+    layout = read_layout(
+        first, path, known={*ids, *texts}, needs=(ids, texts), layouts=[(ids[0], "text")], separators="\t"
+    )
+    columns = list(layout.columns)
+    if layout.separator and not layout.has_header:
+        missing = [] if {*BODY} & {*fields} else [fields[0]]
+        for name in missing or (ids if len(ids) == 1 else ()):
+            raise InputError(f"no header names the field {name}", path=path, line=1)
+        return layout, columns[0], ("text",)
+    id_column = pick(columns, ids, path=path, line=1)
+    others = columns if layout.separator == JSONL else [name for name in columns if name != id_column]
+    chosen = pick_fields(others, fields, path=path, line=1)
+    if layout.separator == JSONL and TITLE in fields and TITLE not in chosen:  # it may turn up later
+        chosen.insert(list(fields).index(TITLE), TITLE)
+    return layout, id_column, tuple(chosen)
 
 
 def is_jsonl(path: Path, first: str) -> bool:
@@ -162,127 +153,172 @@ def is_jsonl(path: Path, first: str) -> bool:
     return suffix in (".jsonl", ".ndjson", ".json") or (suffix != ".tsv" and first.lstrip().startswith("{"))
 
 
-def line_layout(
-    first: str, *, ids: Sequence[str], fields: Sequence[str], path: Path, joined: bool = True
-) -> Layout:
-    """The layout that the first line of a file announces, given the possible names of the id.
+def first_line(path: Path) -> tuple[str, bool]:
+    """The first line of a text file, and whether there are more."""
+    blocks = files.raw_blocks(path, block=1 << 16)
+    raw = next(blocks, None)
+    if raw is None:
+        raise NoDocumentsError("the file is empty", path=path)
+    line, _, rest = raw.data.partition(b"\n")
+    return line.decode(errors="replace").removesuffix("\r"), bool(rest) or next(blocks, None) is not None
 
-    The ``fields`` are joined; without ``joined`` the first of them that is there is the text.
+
+def column_names(path: Path) -> list[str]:
+    """The names of the columns of a Parquet file, or the cells of the first line of a text file."""
+    with contextlib.suppress(InputError, pa.ArrowException, OSError):  # reading the rows says what is wrong
+        if is_parquet(path):
+            with _open(path) as file:
+                return list(file.schema_arrow.names)
+        return [name.strip(' "') for name in re.split("[\t,;]", first_line(path)[0][:1000])]
+    return []
+
+
+# --- Lines -------------------------------------------------------------------------------------------------
+
+_TABS_FOR_BLANKS = bytes.maketrans(b" ", b"\t")
+
+
+def parse_lines(raw: files.RawBlock, layout: Layout, names: Sequence[str], path: Path) -> Table:
+    """The named columns of a block of lines without quotes, as text."""
+    files.check_utf8(raw, path)
+    data, columns = raw.data, layout.columns
+    if layout.separator == BLANKS:
+        data = data.translate(_TABS_FOR_BLANKS)
+    starts, ends, last = _find_cells(data)
+    if layout.separator == BLANKS and ((starts == ends).any() or _wrong_lines(last, columns).any()):
+        lines = (line.removesuffix(b"\r").split(b"\t") for line in data.split(b"\n"))
+        data = b"\n".join(b"\t".join(filter(None, cells)) for cells in lines)
+        starts, ends, last = _find_cells(data)
+    wrong = np.flatnonzero(_wrong_lines(last, columns))
+    if len(wrong):
+        content = data.split(b"\n", int(wrong[0]) + 1)[int(wrong[0])]
+        problem = f"{counted(content.count(9) + 1, 'column')} instead of {len(columns)}"
+        problem = f"{problem}; expected {layout.expected()}" if content.strip() else "blank line"
+        raise InputError(problem, path=path, line=raw.line + int(wrong[0]))
+    ends[last] -= np.frombuffer(data, np.uint8)[ends[last] - 1] == 13
+    # `pa.array` and `to_numpy` would load pandas to ask whether something is its.
+    rows = pa.Array.from_buffers(pa.int64(), len(last), [None, pa.py_buffer(np.arange(0, 2 * len(last), 2))])
+    frame = {}
+    for name in names:
+        at = columns.index(name)
+        bounds = np.zeros(2 * len(last) + 1, np.int32)  # of a cell, and of what is between it and the next
+        bounds[:-1:2], bounds[1::2] = starts[at :: len(columns)], ends[at :: len(columns)]
+        bounds[-1] = bounds[-2]
+        cells = pa.StringArray.from_buffers(2 * len(last), pa.py_buffer(bounds), pa.py_buffer(data))
+        frame[name] = pl.from_arrow(cells.take(rows))
+    skip = int(layout.has_header and raw.line == 1)
+    return Table(pl.DataFrame(frame).slice(skip), path, raw.line + skip)
+
+
+def _find_cells(data: bytes) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Where cells between tabs start and end, and which are the last of their lines."""
+    marks = np.frombuffer(data, np.uint8) - np.uint8(9)  # 0 for a tab, 1 for a newline
+    ends = np.flatnonzero(np.less(marks, 2, out=marks.view(np.bool_)))  # a third copy of the text would cost
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    return starts, ends, np.flatnonzero(np.frombuffer(data, np.uint8)[ends] == 10)
+
+
+def _wrong_lines(last: NDArray[np.int64], columns: Sequence[str]) -> NDArray[np.bool_]:
+    """Which lines have another number of cells."""
+    return np.diff(last, prepend=-1) != len(columns)
+
+
+def text_of(path: Path, limit: int | None = None) -> str:
+    """A small file as text: UTF-8, with or without a byte order mark."""
+    return files.whole(path, limit=BYTES if limit is None else limit).decode()
+
+
+def text_lines(path: Path, *, remark: str | None = "#") -> list[tuple[int, str]]:
+    """The lines of a file, stripped, with their numbers; without blank lines and remarks."""
+    stripped = ((number, line.strip()) for number, line in enumerate(text_of(path).split("\n"), start=1))
+    return [(number, line) for number, line in stripped if line and not (remark and line.startswith(remark))]
+
+
+# --- Objects -----------------------------------------------------------------------------------------------
+
+_KINDS = {str: "text", int: "a whole number", float: "a number"}
+Kinds = Mapping[str, Sequence[type]]
+"""What each field of an object may hold."""
+
+
+def parse_objects(
+    raw: files.RawBlock,
+    kinds: Kinds,
+    path: Path,
+    *,
+    absent: Collection[str] = (),
+    known: Collection[str] | None = (),
+) -> Table:
+    """The fields of objects, one a line, as text.
+
+    Fields that may be `absent` are then null. Other fields are passed over, but one that is `known` (None:
+    any) is an error: the first object does not have it, so nobody would look at it.
     """
-    if is_jsonl(path, first):
-        values = parse_object(first, path, 1)
-        columns = list(values)
-    else:
-        ids, fields = [name.lower() for name in ids], [name.lower() for name in fields]
-        texts = {*BODY, TITLE, *fields} if joined else {*fields}
-        names = header(first, {*ids, *texts}, needs=(ids, texts))
-        if names is None:
-            missing = [] if {*BODY} & {*fields} else [fields[0]]
-            for name in missing or (ids if len(ids) == 1 else ()):
-                raise InputError(f"no header names the field {name}", path=path, line=1)
-            return Layout(ids[0], ("text",), (ids[0], "text"))
-        if len(set(names)) < len(names):
-            raise InputError("the header names a column twice", path=path, line=1)
-        values, columns = {}, names
-    id_name = pick(columns, ids, path=path, line=1)
-    if not joined:
-        fields = [pick(columns, fields, path=path, line=1)]
-    others = columns if values else [name for name in columns if name != id_name]
-    chosen = pick_fields(others, fields, path=path, line=1)
-    if not values:
-        return Layout(id_name, tuple(chosen), tuple(columns), header=True)
-    if TITLE in fields and TITLE not in chosen:  # it may turn up later
-        chosen.insert(list(fields).index(TITLE), TITLE)
-    return Layout(id_name, tuple(chosen), numbered=type(values[id_name]) is int)
-
-
-def parse_lines(raw: files.RawBlock, layout: Layout, path: Path) -> pa.RecordBatch:
-    """The documents (or queries) of one raw block: ``doc_id`` and ``text``."""
-    try:
-        files.check_utf8(raw, path, line=1)
-        if layout.columns:
-            return _split_documents(raw, layout)
-        frame = _arrow_objects(raw, layout)
-        rows = Table(_python_objects(raw, layout) if frame is None else frame, path, 1)
-        return documents(rows, layout.id, layout.fields)
-    except InputError as error:
-        line = files.line_at(path, raw.start) - 1 + (error.line or 1)
-        raise InputError(error.message, path=path, line=line) from None
-
-
-def _split_documents(raw: files.RawBlock, layout: Layout) -> pa.RecordBatch:
-    columns, wanted = layout.columns, (layout.id, *layout.fields)
-    arrays, good, count = split_lines(raw.data, len(columns), [columns.index(name) for name in wanted])
-    if count < 0:
-        skip = int(layout.header and raw.start == 0)
-        ids, *texts = (array.slice(skip) for array in arrays)
-        Table(_frame([layout.id], [ids]), "", 1 + skip).ids(layout.id)  # none is empty
-        return batch_of(ids, join_fields(texts))
-    expected = "<TAB>".join(columns)
-    if not count:
-        problem = "blank line"
-    elif layout.header:
-        problem = f"{counted(count, 'column')} instead of {len(columns)}; expected {expected}"
-    elif count < 2:
-        problem = f"no tab; expected {expected}"
-    else:
-        problem = f"more than one tab; expected {expected}, or a header with column names"
-    raise InputError(problem, line=good + 1)
-
-
-def _arrow_objects(raw: files.RawBlock, layout: Layout) -> pl.DataFrame | None:
-    """What Arrow makes of the block; None where it fails or anything looks unusual."""
-    from pyarrow import json as arrow_json
-
-    kinds = dict.fromkeys((layout.id, *layout.fields), pa.string())
-    kinds[layout.id] = pa.int64() if layout.numbered else pa.string()
-    if raw.data[0] != ord("{"):  # Arrow crashes where the first value is null
-        return None
-    try:
-        table = arrow_json.read_json(
-            pa.BufferReader(pa.py_buffer(raw.data)),
-            read_options=arrow_json.ReadOptions(use_threads=False, block_size=raw.size + 1),
-            parse_options=arrow_json.ParseOptions(
-                explicit_schema=pa.schema(list(kinds.items())), unexpected_field_behavior="ignore"
-            ),
-        )
-        frame = batch_frame(table)
-    except (pa.ArrowException, OSError, InputError):
-        return None
-    required = [name for name in kinds if name not in layout.optional]
-    is_whole_block = len(frame) == np.count_nonzero(raw.data == 10)
-    return frame if is_whole_block and not any(frame[name].null_count() for name in required) else None
-
-
-def _python_objects(raw: files.RawBlock, layout: Layout) -> pl.DataFrame:
-    """The same, line by line: names the bad line, or succeeds where Arrow is too narrow."""
-    columns: dict[str, list[str | None]] = {name: [] for name in (layout.id, *layout.fields)}
-    for number, line in enumerate(raw.tobytes().split(b"\n")[:-1], start=1):
-        values = parse_object(line, number=number)
+    columns: dict[str, list[str | None]] = {name: [] for name in kinds}
+    for number, line in enumerate(raw.data.split(b"\n")[:-1], start=raw.line):
+        values = parse_object(line, path, number)
+        problem = ""
+        for name in values.keys() - kinds.keys():
+            if known is None or name in known:
+                problem = f"field {show(name)} is not in the first object"
         for name, column in columns.items():
             value = values.get(name)
-            if name == layout.id and is_whole(value):
-                value = str(value)
-            if not isinstance(value, str) and (value is not None or name not in layout.optional):
-                kind = "text or a whole number" if name == layout.id else "text"
-                problem = f"{name} is {show(value)}; it must be {kind}"
-                problem = problem if name in values else f"no field {name}; found {listing(values)}"
-                raise InputError(problem, line=number)
-            if _is_torn(value or ""):
-                raise InputError(LONE_SURROGATE, line=number)
-            column.append(value)
-    return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
-
-
-LONE_SURROGATE = "an escape encodes half a character (a lone surrogate)"
-
-
-def _is_torn(text: str) -> bool:
+            if name not in values and name not in absent:
+                problem = f"no field {name}; found {listing(values)}"
+            elif type(value) not in kinds[name]:
+                wanted = " or ".join(_KINDS[kind] for kind in kinds[name] if kind is not NoneType)
+                problem = f"{listing([name])} is {show(value)}; it must be {wanted}"
+            column.append(None if value is None else str(value))
+        if problem:
+            raise InputError(problem, path=path, line=number)
     try:
-        text.encode()
+        return Table(pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String)), path, raw.line)
     except UnicodeEncodeError:
-        return True
-    return False
+        rows = enumerate(zip(*columns.values(), strict=True), start=raw.line)
+        torn = re.compile("[\ud800-\udfff]")
+        at = next(at for at, cells in rows if torn.search("".join(filter(None, (*columns, *cells)))))
+        problem = "an escape encodes half a character (a lone surrogate)"
+        raise InputError(problem, path=path, line=at) from None
+
+
+def _arrow_objects(raw: files.RawBlock, kinds: Kinds, path: Path) -> Table | None:
+    """What Arrow makes of objects; None where it fails or anything looks unusual."""
+    from pyarrow import json as arrow_json
+
+    required = [name for name, kind in kinds.items() if NoneType not in kind]
+    if not raw.data.startswith(b"{"):  # Arrow crashes where the first value is null
+        return None
+    for id_kind in (pa.string(), pa.int64()):
+        schema = pa.schema([(name, id_kind if int in kind else pa.string()) for name, kind in kinds.items()])
+        try:
+            table = arrow_json.read_json(
+                pa.BufferReader(raw.data),
+                read_options=arrow_json.ReadOptions(use_threads=False, block_size=len(raw.data) + 1),
+                parse_options=arrow_json.ParseOptions(
+                    explicit_schema=schema, unexpected_field_behavior="ignore"
+                ),
+            )
+            frame = batch_frame(table)
+        except (pa.ArrowException, OSError, InputError):
+            continue
+        if len(frame) == raw.data.count(b"\n") and not any(frame[name].null_count() for name in required):
+            return Table(frame, path, raw.line)
+    return None
+
+
+def parse_docs(
+    raw: files.RawBlock, layout: Layout, id_column: str, fields: Sequence[str], path: Path
+) -> pa.RecordBatch:
+    """The documents of one block of TSV or JSONL."""
+    if layout.separator != JSONL:
+        return documents(parse_lines(raw, layout, [id_column, *fields], path), id_column, fields)
+    files.check_utf8(raw, path)
+    kinds: dict[str, Sequence[type]] = dict.fromkeys(fields, (str,))
+    if len(fields) > 1 and TITLE in fields:
+        kinds[TITLE] = (str, NoneType)
+    kinds[id_column] = (str, int)
+    rows = _arrow_objects(raw, kinds, path) or parse_objects(raw, kinds, path, absent=[TITLE])
+    return documents(rows, id_column, fields)
 
 
 def parse_object(line: bytes | str, path: Path | None = None, number: int | None = None) -> dict[str, Any]:
@@ -331,14 +367,13 @@ def json_objects(path: Path) -> Iterator[tuple[int, dict[str, Any], str]]:
     number = 0
     for raw in files.raw_blocks(path):
         files.check_utf8(raw, path)
-        for line in raw.tobytes().decode().split("\n")[:-1]:
-            number += 1
+        for number, line in enumerate(raw.data.decode().split("\n")[:-1], start=raw.line):
             yield number, parse_object(line, path, number), line.removesuffix("\r")
     if not number:
         raise InputError("the file is empty", path=path)
 
 
-# --- Small tables: TSV, CSV, JSONL, Parquet ------------------------------------------------------------
+# --- Tables that fit in memory -----------------------------------------------------------------------------
 
 BYTES = 1 << 29
 MOST_ROWS = 20_000_000
@@ -347,242 +382,108 @@ MOST_ROWS = 20_000_000
 
 def read_table_file(
     path: Path,
+    names: Names | None = None,
     *,
+    optional: Sequence[str] = (),
     layouts: Sequence[Sequence[str]] = (),
-    known: Iterable[str] = (),
-    needs: Sequence[Iterable[str]] = (),
+    quoted: bool = False,
 ) -> Table:
-    """The columns of a TSV, CSV, JSONL or Parquet file under the names of its header.
+    """The columns of a TSV, CSV, JSONL or Parquet file, or of TREC topics; as text but for Parquet.
 
-    The separator is a comma where the first line has no tab. With ``layouts`` the file may lack a header:
-    a first line that is not made of ``known`` names (or has, among three or more, one of each of ``needs``)
-    is a row, and its columns are those of the layout with as many. Cells of text files stay text.
+    With `names` only these, under our names; without them all, under those of the file. With `layouts` a file
+    of lines may lack a header (:func:`read_layout`). With `quoted` cells between tabs may stand in quotes, as
+    spreadsheets export them.
     """
+    known = {outside for outsides in (names or {}).values() for outside in outsides}
     if is_parquet(path):
-        return Table(parquet_frame(path, {*known} or None), path)
-    raw = files.whole(path, limit=BYTES)
-    if np.count_nonzero(raw.data == 10) > MOST_ROWS + 1:
+        tables = parquet_tables(path, names, optional)
+        return Table(pl.concat([table.frame for table in tables], rechunk=True), path)
+    raw = files.RawBlock(files.whole(path, limit=BYTES), 1, 0)
+    if raw.data.count(b"\n") > MOST_ROWS + 1:
         raise InputError(f"more than {MOST_ROWS:,} rows, too many for a table; give fewer", path=path)
-    text = raw.tobytes().decode()
-    first = text.partition("\n")[0].removesuffix("\r")
-    if is_jsonl(path, first):
-        return _json_table(text, path)
-    separator = "\t" if "\t" in first else ","
-    if not first.strip():
-        raise InputError("blank line", path=path, line=1)
-    names = header(first, known, separator, needs=needs) if layouts else []
+    if files.format_suffix(path) != ".tsv" and is_topics(raw.data[: 1 << 16].decode(errors="ignore")):
+        table = read_topics(raw.data.decode(), path)
+        return table if names is None else table.renamed(names, optional)
+    first = raw.data.partition(b"\n")[0].decode().removesuffix("\r")
+    needs = [outsides for name, outsides in (names or {}).items() if name not in optional]
+    layout = read_layout(first, path, known=known, needs=needs, layouts=layouts)
+    chosen = {name: name for name in layout.columns}
     if names is not None:
-        names = names or [name.strip() for name in _csv_cells(first, separator, path)]
-        _check_names(names, path)
-        begin = 2
+        chosen = choose_columns(layout.columns, names, optional, path=path, line=1)
+    columns = list(chosen.values())
+    if layout.separator == JSONL:
+        kinds: Kinds = dict.fromkeys(columns, (str, int, float, NoneType))
+        later = {outside for name in optional for outside in (names or {})[name]}
+        table = parse_objects(raw, kinds, path, known=None if names is None else later)
+    elif layout.separator == "\t" and not quoted:
+        table = parse_lines(raw, layout, columns, path)
     else:
-        begin, count = 1, len(_csv_cells(first, separator, path))
-        names = next((list(layout) for layout in layouts if len(layout) == count), None)
-        if names is None:
-            wanted = " or ".join("<TAB>".join(layout) for layout in layouts)
-            raise InputError(f"{count} columns; expected {wanted}", path=path, line=1)
-    is_tsv = separator == "\t"
-    table = _tsv_table(raw, names, begin, path) if is_tsv else _csv_table(text, names, begin, path)
+        table = _csv_table(raw.data.decode(), layout, path)
     table.require_rows()
-    return table
+    return table.renamed({name: (column,) for name, column in chosen.items()})
 
 
-def _check_names(names: Sequence[str], path: Path) -> None:
-    if len(names) < 2:
-        raise InputError("one column; expected a header with several", path=path, line=1)
-    for at, name in enumerate(names):
-        if not name:
-            raise InputError("the header has a column without a name", path=path, line=1)
-        if name in names[:at]:
-            raise InputError(f"the header names the column {listing([name])} twice", path=path, line=1)
-
-
-def _frame(names: Iterable[str], arrays: Iterable[pa.Array]) -> pl.DataFrame:
-    return pl.DataFrame({name: pl.from_arrow(array) for name, array in zip(names, arrays, strict=True)})
-
-
-def _tsv_table(raw: files.RawBlock, names: Sequence[str], begin: int, path: Path) -> Table:
-    arrays, good, count = split_lines(raw.data, len(names), range(len(names)))
-    if count >= 0:
-        is_blank = not count or not raw.tobytes().split(b"\n", good + 1)[good].strip()
-        problem = "blank line" if is_blank else f"{counted(count, 'column')} instead of {len(names)}"
-        raise InputError(problem, path=path, line=good + 1)
-    return Table(_frame(names, arrays).slice(begin - 1), path, begin)
-
-
-def _csv_table(text: str, names: Sequence[str], begin: int, path: Path) -> Table:
+def _csv_table(text: str, layout: Layout, path: Path) -> Table:
     rows, lines = [], []
-    for line, cells in csv_rows(io.StringIO(text, newline=""), ",", path):
-        if not any(map(str.strip, cells)) and len(cells) < 2:
-            raise InputError("blank line", path=path, line=line)
-        if len(cells) != len(names):
-            raise InputError(f"{counted(len(cells), 'column')} instead of {len(names)}", path=path, line=line)
+    for line, cells in _csv_rows(io.StringIO(text, newline=""), layout.separator, path):
+        if len(cells) != len(layout.columns):
+            problem = f"{counted(len(cells), 'column')} instead of {len(layout.columns)}"
+            raise InputError(problem if any(map(str.strip, cells)) else "blank line", path=path, line=line)
         rows.append(cells)
         lines.append(line)
-    rows, lines = rows[begin - 1 :], lines[begin - 1 :]
-    frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
-    return Table(frame, path, begin, pl.Series(lines, dtype=pl.Int64))
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(layout.columns, pl.String), orient="row")
+    skip = int(layout.has_header)
+    return Table(frame.slice(skip), path, 1 + skip, pl.Series(lines[skip:], dtype=pl.Int64))
 
 
-def csv_rows(
-    text: Iterable[str], separator: str, path: Path, line: int = 1
-) -> Iterator[tuple[int, list[str]]]:
+def _csv_rows(text: Iterable[str], separator: str, path: Path) -> Iterator[tuple[int, list[str]]]:
     """The rows of CSV, each with the line where it starts; a quoted cell may contain line ends."""
-    reader = csv.reader(text, delimiter=separator, strict=True)
-    before = line - 1
+    reader, line = csv.reader(text, delimiter=separator, strict=True), 1
     try:
         for cells in reader:
             yield line, cells
-            line = before + reader.line_num + 1
+            line = reader.line_num + 1
     except csv.Error as error:
         raise InputError(f"not a line of CSV: {error}", path=path, line=line) from None
-
-
-def _csv_cells(line: str, separator: str, path: Path) -> list[str]:
-    return line.split("\t") if separator == "\t" else next(csv_rows([line], separator, path))[1]
-
-
-def read_sheet(path: Path, known: Iterable[str]) -> tuple[list[str], list[tuple[int, list[str]]]] | None:
-    """What a spreadsheet exports: the names in lower case, and every row with its line.
-
-    Columns may be separated by tabs, semicolons or commas; empty rows are skipped. None where the first
-    line has none of the ``known`` names.
-    """
-    lines = io.StringIO(text_of(path), newline="")
-    first = lines.readline().strip().lower()
-    for separator in "\t;,":
-        names = [name.strip() for name in next(csv.reader([first], delimiter=separator), [])]
-        if len(names) > 1 and set(names) & set(known):
-            break
-    else:
-        return None
-    rows = [row for row in csv_rows(lines, separator, path, 2) if any(map(str.strip, row[1]))]
-    for line, cells in rows:
-        if len(cells) != len(names):
-            problem = f"found {counted(len(cells), 'column')} where the header has {len(names)}"
-            raise InputError(problem, path=path, line=line)
-    return names, rows
-
-
-def _json_table(text: str, path: Path) -> Table:
-    """One object a line, all with the fields of the first; null is an empty cell."""
-    names: list[str] = []
-    rows: list[list[str]] = []
-    for number, line in enumerate(text.split("\n")[:-1], start=1):
-        values = parse_object(line, path, number)
-        names = names or list(values)
-        problem = ""
-        if {*values} != {*names}:
-            problem = f"fields {listing(values)} instead of {listing(names)}"
-        for name, value in values.items():
-            if isinstance(value, bool | list | dict):
-                problem = problem or f"{listing([name])} is {show(value)}; give text or a number"
-        rows.append(["" if values.get(name) is None else str(values[name]) for name in names])
-        if _is_torn("".join([*rows[-1], *names])):
-            problem = LONE_SURROGATE
-        if problem:
-            raise InputError(problem, path=path, line=number)
-    return Table(pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row"), path, 1)
 
 
 # --- Runs and judgments: TREC --------------------------------------------------------------------------
 
 _FILLER = {"q0", "iter", "iteration", "tag", "run", "run_id", "name", "system"}
+QRELS: Names = {"query_id": QUERY_ID, "doc_id": DOC_ID, "relevance": RELEVANCE}
+RUN: Names = {"query_id": QUERY_ID, "doc_id": DOC_ID, "rank": RANK, "score": SCORE}
+_LINES = {
+    "relevance": ("query_id 0 doc_id relevance",),
+    "score": (
+        "query_id Q0 doc_id rank score tag",
+        "query_id Q0 doc_id rank score",
+        "query_id doc_id rank",
+    ),
+}
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """What one kind of file looks like: its columns, how many a line may have, the names in a header."""
-
-    expected: str
-    counts: tuple[int, ...]
-    names: dict[str, tuple[str, ...]]
-
-    @property
-    def known(self) -> set[str]:
-        return _FILLER.union(*self.names.values())
-
-
-QRELS = Kind(
-    "query_id 0 doc_id relevance",
-    (4,),
-    {"query_id": QUERY_ID, "doc_id": DOC_ID, "relevance": RELEVANCE},
-)
-RUN = Kind(
-    "query_id Q0 doc_id rank score tag",
-    (6, 5, 3),
-    {"query_id": QUERY_ID, "doc_id": DOC_ID, "rank": RANK, "score": SCORE},
-)
-_THREE_COLUMNS = "a run of three columns holds query_id, doc_id and rank, for scores give all six"
-
-
-def read_trec(path: Path, kind: Kind) -> Iterator[Table]:
-    """The columns of a run or judgments, in pieces; those of lines as text.
+def read_trec(path: Path, names: Names, optional: Sequence[str] = ()) -> Iterator[Table]:
+    """The columns of a run or judgments, in pieces, under our names; those of lines as text.
 
     The number of columns is that of the first line: a run may lack its tag, but not here and there. Three
-    columns are a run as MS MARCO has it: query_id, doc_id and rank; its score is −rank.
+    columns are a run as MS MARCO has it: query_id, doc_id and rank, without scores.
     """
+    known = {outside for outsides in names.values() for outside in outsides}
     if is_parquet(path):
-        yield from _parquet_pieces(path, kind.known)
+        yield from parquet_tables(path, names, optional)
         return
-    line, columns, blank, has_rows, is_marco = 1, 0, 0, False, False
-    wanted: dict[str, int] = {}
-    expected = ""
-    firsts: Counter[str] = Counter()
+    chosen: dict[str, str] = {}
     for raw in files.raw_blocks(path):
-        skip = 0
-        if not wanted:
-            first = raw.tobytes().split(b"\n", 1)[0].decode(errors="replace").strip(" \t\r")
-            names = header(first, kind.known, None)
-            skip = int(names is not None)
-            columns = len(names) if names else len(re.split(r"[ \t]+", first))
-            is_marco = names is None and columns == 3 and 3 in kind.counts
-            if names is None:
-                names = ["query_id", "doc_id", "rank"] if is_marco else kind.expected.split()
-                columns = columns if columns in kind.counts else kind.counts[0]
-            optional = ("rank", "score") if is_marco else ("rank",)
-            chosen = choose_columns(names, kind.names, optional, path=path, line=1)
-            wanted = {column: names.index(name) for column, name in chosen.items()}
-            expected = " ".join(names)
-        if blank and raw.tobytes().strip(b" \t\r\n"):
-            raise InputError("blank line", path=path, line=blank)
-        if blank:
-            continue
-        files.check_utf8(raw, path, line=line)
-        arrays, good, count = split_lines(raw.data, columns, tuple(wanted.values()), spaces=True)
-        if count == 0 and not raw.tobytes().split(b"\n", good)[good].strip(b" \t\r\n"):
-            blank = line + good  # fine at the end of the file
-        elif count >= 0:
-            problem = f"{counted(count, 'column')} instead of {columns}; expected {expected}"
-            raise InputError(problem if count else "blank line", path=path, line=line + good)
-        piece = Table(_frame(wanted, arrays), path, line)
-        if is_marco and good:
-            piece = _with_scores(piece)
-            firsts.update(dict.fromkeys(piece.frame["query_id"].unique().to_list(), 0))
-            firsts.update(piece.frame.filter(pl.col("rank") == "1")["query_id"].to_list())
-        if good > skip:
-            has_rows = True
-            yield Table(piece.frame.slice(skip), path, line + skip)
-        line += good
-    if not has_rows:
-        raise InputError("the file has no rows" if wanted else "the file is empty", path=path)
-    _check_firsts(firsts, path)
-
-
-def _with_scores(piece: Table) -> Table:
-    """Rows of three columns with a score that puts them in the order of their ranks."""
-    ranks = piece.frame["rank"]
-    odd = ~ranks.str.contains(r"^[1-9]\d*$")
-    piece.refuse(odd, lambda row: f"rank is {show(ranks[row])}; {_THREE_COLUMNS}")
-    return replace(piece, frame=piece.frame.with_columns(score=pl.concat_str(pl.lit("-"), "rank")))
-
-
-def _check_firsts(firsts: Mapping[str, int], path: Path) -> None:
-    """Refuse three columns whose last is no rank: then some query has no first document, or several."""
-    for query, count in firsts.items():
-        if count != 1:
-            many = "no document" if count == 0 else "several documents"
-            raise InputError(f"query {show(query)} has {many} at rank 1; {_THREE_COLUMNS}", path=path)
+        if not chosen:
+            first = raw.data.partition(b"\n")[0].decode(errors="replace")
+            lines = [line.split() for line in _LINES["score" if "score" in names else "relevance"]]
+            layout = read_layout(first, path, known=known | _FILLER, layouts=lines, separators=BLANKS)
+            optional = optional if layout.has_header or len(layout.columns) > 3 else ["score"]
+            chosen = choose_columns(layout.columns, names, optional, path=path, line=1)
+        table = parse_lines(raw, layout, list(chosen.values()), path)
+        yield replace(table, frame=table.frame.rename({old: new for new, old in chosen.items()}))
+    if not chosen:
+        raise InputError("the file is empty", path=path)
 
 
 # --- TREC topics ---------------------------------------------------------------------------------------
@@ -607,7 +508,7 @@ def is_topics(text: str) -> bool:
 def read_topics(text: str, path: Path) -> Table:
     """``query_id`` and ``text`` (the title), and the line on which each topic starts."""
     rows: list[tuple[str, str]] = []
-    lines: dict[str, int] = {}
+    lines: list[int] = []
     starts = list(_START.finditer(text))
     line, seen = 1, 0
     for start, until in zip(starts, [*(start.start() for start in starts[1:]), len(text)], strict=True):
@@ -619,41 +520,29 @@ def read_topics(text: str, path: Path) -> Table:
                 at = line + text.count("\n", seen, until - len(stray))
                 raise InputError("text between topics", path=path, line=at)
             until = end.start()
-        row = _topic(start[1] or "", _topic_parts(text[start.end() : until]), path, line)
-        if row[0] in lines:
-            problem = f"topic {show(row[0])} was already on line {lines[row[0]]}"
-            raise InputError(problem, path=path, line=line)
-        rows.append(row)
-        lines[row[0]] = line
+        rows.append(_topic(start[1] or "", text[start.end() : until], path, line))
+        lines.append(line)
     frame = pl.DataFrame(rows, schema={"query_id": pl.String, "text": pl.String}, orient="row")
-    return Table(frame, path, 1, pl.Series(lines.values(), dtype=pl.Int64))
+    return Table(frame, path, 1, pl.Series(lines, dtype=pl.Int64))
 
 
-def _topic(attributes: str, parts: dict[str, str], path: Path, line: int) -> tuple[str, str]:
+def _topic(attributes: str, body: str, path: Path, line: int) -> tuple[str, str]:
+    """The number and the title: each is the text after its tag, without a label such as ``Number:``."""
+    parts: dict[str, str] = {}
+    pieces = _TAG.split(body)
+    for slash, name, content in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
+        if not slash:
+            words = " ".join(unescape(content, _QUOTES).split())
+            label = _LABEL.match(words)
+            parts.setdefault(name.lower(), words[label.end() :] if label else words)
     number = _NUMBER.search(attributes)
-    query_id = _unlabelled(parts["num"]) if "num" in parts else number[1] if number else ""
+    query_id = parts.get("num", number[1] if number else "")
     if len(query_id.split()) != 1:
         raise InputError("a topic without a number; expected <num> Number: 301", path=path, line=line)
     title = parts.get("title", parts.get("query"))
     if title is None:
         raise InputError(f"a topic without <title>; found {listing(parts)}", path=path, line=line)
-    return query_id, _unlabelled(title)
-
-
-def _unlabelled(content: str) -> str:
-    """Without the word that classic topics put before the value: ``Number: 301``, ``Topic: hats``."""
-    match = _LABEL.match(content)
-    return content[match.end() :] if match else content
-
-
-def _topic_parts(body: str) -> dict[str, str]:
-    """The text after each tag up to the next one, in one line each; the first of a name counts."""
-    parts: dict[str, str] = {}
-    pieces = _TAG.split(body)
-    for slash, name, content in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
-        if not slash:
-            parts.setdefault(name.lower(), " ".join(unescape(content, _QUOTES).split()))
-    return parts
+    return query_id, title
 
 
 # --- Parquet -------------------------------------------------------------------------------------------
@@ -665,11 +554,9 @@ CHECKSUM = b"evenrank.checksum"
 def is_parquet(path: Path) -> bool:
     """Is this a Parquet file?"""
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 (a pipe cannot be read twice)
-            return False
-        with open(path, "rb") as file:  # noqa: PTH123
-            return file.read(4) == MAGIC
-    except (OSError, ValueError):
+        # A pipe cannot be read twice.
+        return stat.S_ISREG(os.stat(path).st_mode) and files.magic(path) == MAGIC  # noqa: PTH116
+    except (OSError, ValueError, InputError):
         return False
 
 
@@ -696,25 +583,13 @@ def read_checked(path: Path, key: bytes) -> tuple[pa.Table, str | None]:
     with files.reading(path), _open(path) as file:
         table = file.read()
         table.validate(full=True)
-        facts = _check_metadata(file, len(table), key, path)
-    return table, facts
-
-
-def check_parquet(path: Path, key: bytes) -> pa.Schema:
-    """Compare a table of ours with all its checksums without holding it; returns its schema."""
-    with files.reading(path), _open(path) as file:
-        rows = sum(len(batch) for batch in file.iter_batches(use_threads=False))
-        _check_metadata(file, rows, key, path)
-        return file.schema_arrow
-
-
-def _check_metadata(file: Any, rows: int, key: bytes, path: Path) -> str | None:
-    stored = file.metadata.metadata or {}
+        stored = file.metadata.metadata or {}
+        schema = file.schema_arrow
     facts = stored[key].decode(errors="replace") if key in stored else None
-    expected = metadata_checksum(file.schema_arrow, rows, facts or "")[CHECKSUM.decode()].encode()
+    expected = metadata_checksum(schema, len(table), facts or "")[CHECKSUM.decode()].encode()
     if stored.get(CHECKSUM, expected) != expected:
         raise InputError("damaged: its names or facts do not fit their checksum; make it again", path=path)
-    return facts
+    return table, facts
 
 
 def parquet_columns(path: Path, *, ids: Sequence[str], fields: Sequence[str]) -> tuple[str, tuple[str, ...]]:
@@ -727,7 +602,7 @@ def parquet_columns(path: Path, *, ids: Sequence[str], fields: Sequence[str]) ->
 
 
 def parquet_parts(path: Path, size: int) -> list[files.Part]:
-    """Groups of rows that have about ``size`` bytes together: the first, and the one behind the last."""
+    """Groups of rows that have about `size` bytes together: the first, and the one behind the last."""
     with files.reading(path), _open(path) as file:
         sizes = [file.metadata.row_group(i).total_byte_size for i in range(file.metadata.num_row_groups)]
     cuts, filled = [0], 0
@@ -770,31 +645,19 @@ def batch_frame(batch: pa.RecordBatch | pa.Table, path: Path | None = None) -> p
     return pl.DataFrame([series(batch.column(name), name, path) for name in batch.schema.names])
 
 
-def parquet_frame(path: Path, wanted: Collection[str] | None = None) -> pl.DataFrame:
-    """A Parquet file that fits in memory as a table.
-
-    Of columns that are not ``wanted`` only the name is read: their cells are null.
-    """
-    return pl.concat([piece.frame for piece in _parquet_pieces(path, wanted)], rechunk=True)
-
-
-def _parquet_pieces(path: Path, wanted: Collection[str] | None) -> Iterator[Table]:
-    """A Parquet file, a million rows at a time."""
+def parquet_tables(path: Path, names: Names | None = None, optional: Sequence[str] = ()) -> Iterator[Table]:
+    """The named columns of a Parquet file under our names, or all of them, a million rows at a time."""
     with files.reading(path), _open(path) as file:
-        columns = file.schema_arrow.names
-        for name, count in Counter(columns).items():
-            if count > 1:
-                raise InputError(f"column {name} is there twice", path=path)
-        read = [name for name in columns if wanted is None or name in wanted]
-        kinds = {name: file.schema_arrow.field(name).type for name in read}
-        empty = pa.record_batch([pa.array([], kind) for kind in kinds.values()], names=read)
+        schema = file.schema_arrow
+        names = {name: (name,) for name in schema.names} if names is None else names
+        chosen = choose_columns(schema.names, names, optional, path=path)
+        columns = list(chosen.values())
+        batches = file.iter_batches(1 << 20, columns=columns, use_threads=False)
         rows = 0
-        batches = file.iter_batches(1 << 20, columns=read, use_threads=False)
+        empty = pa.RecordBatch.from_pylist([], pa.schema([schema.field(name) for name in columns]))
         for batch in chain([next(batches, empty)], batches):
-            frame = batch_frame(batch, path).with_columns(
-                pl.lit(None).alias(name) for name in columns if name not in read
-            )
-            yield Table(frame.select(columns), path, offset=rows)
+            frame = batch_frame(batch, path).select(pl.col(old).alias(new) for new, old in chosen.items())
+            yield Table(frame, path, offset=rows)
             rows += len(batch)
 
 

@@ -19,18 +19,15 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import xxhash
-from numpy.typing import NDArray
 
 from evenrank.data import files, formats
 from evenrank.data.schema import (
-    DOC_ID,
     GENDER,
     GENDERS_SCHEMA,
     QRELS_SCHEMA,
     QUERIES_SCHEMA,
     QUERY_ID,
     QUERY_TEXT,
-    RELEVANCE,
     Names,
     Path,
     Table,
@@ -41,8 +38,6 @@ from evenrank.data.schema import (
 )
 from evenrank.errors import InputError
 from evenrank.parallel import refuse_after_fork
-
-NUMBERS = ("relevance", "score", "rank")
 
 
 def read_table(
@@ -69,16 +64,13 @@ def read_table(
     part
         What ir_datasets calls such rows.
     layouts
-        The columns of a text file whose first line is not made of known names; see
-        :func:`evenrank.data.formats.read_table_file`.
+        The columns of a text file without a header; see :func:`evenrank.data.formats.read_layout`.
     """
     refuse_after_fork()
     if isinstance(x, Table):
         return x if names is None else x.renamed(names, optional)
     if (path := path_of(x)) is not None:
-        known = {outside for all_names in (names or {}).values() for outside in all_names}
-        rows = formats.read_table_file(path, layouts=layouts, known=known)
-        return rows if names is None else rows.renamed(names, optional)
+        return formats.read_table_file(path, names, optional=optional, layouts=layouts)
     return Table(as_frame(x, names, part=part, optional=optional))
 
 
@@ -95,102 +87,73 @@ def path_of(x: Any) -> Path | None:
 def read_queries(x: Any) -> pl.DataFrame:
     """The queries: ``query_id`` and ``text``, in their order, each id once.
 
-    ``x`` is a path (``query_id<TAB>text``, JSONL, TREC topics, Parquet), a frame, a dict
-    ``{query_id: text}``, rows, or an ir_datasets dataset; of TREC topics the title is taken.
+    `x` is a path (``query_id<TAB>text``, JSONL, TREC topics, Parquet), a frame, a dict ``{query_id: text}``,
+    rows, or an ir_datasets dataset; of TREC topics the title is taken.
     """
-    refuse_after_fork()
-    path = path_of(x)
-    if path is not None and not formats.is_parquet(path):
-        rows = _read_queries(path)
-    else:
-        rows = read_table(x, {"query_id": QUERY_ID, "text": QUERY_TEXT}, part="queries")
-        rows = replace(rows, frame=rows.frame.select(rows.ids("query_id"), rows.texts("text")))
-        rows.require_rows("queries")
+    names = {"query_id": QUERY_ID, "text": QUERY_TEXT}
+    rows = read_table(x, names, part="queries", layouts=[list(names)])
+    frame = rows.frame.select(rows.ids("query_id"), rows.texts("text"))
+    rows.require_rows("queries")
     rows.require_unique("query_id")
-    return rows.frame.cast(QUERIES_SCHEMA)
-
-
-def _read_queries(path: Path) -> Table:
-    raw = files.whole(path)
-    text = raw.tobytes().decode()
-    first = text.split("\n", 1)[0].removesuffix("\r")
-    if files.format_suffix(path) != ".tsv" and formats.is_topics(text):
-        return formats.read_topics(text, path)
-    layout = formats.line_layout(first, ids=QUERY_ID, fields=QUERY_TEXT, path=path, joined=False)
-    frame = pl.DataFrame(pl.from_arrow(formats.parse_lines(raw, layout, path)))
-    frame, line = frame.rename({"doc_id": "query_id"}), 2 if layout.header else 1
-    rows = Table(frame, path, line)
-    rows.require_rows()
-    return rows
+    return frame.cast(QUERIES_SCHEMA)
 
 
 def read_qrels(x: Any) -> pl.DataFrame:
     """The judgments: ``query_id``, ``doc_id``, ``relevance`` (a whole number; 0 or less: not relevant).
 
-    ``x`` is a path (TREC: ``query_id 0 doc_id relevance``; BEIR: three columns with a header; JSON:
+    `x` is a path (TREC: ``query_id 0 doc_id relevance``; BEIR: three columns with a header; JSON:
     ``{query_id: {doc_id: relevance}}``; Parquet), a frame, a dict ``{query_id: {doc_id: relevance}}``, the
     Qrels of ranx, rows, or an ir_datasets dataset.
     """
-    refuse_after_fork()
-    path = path_of(x)
-    names = {"query_id": QUERY_ID, "doc_id": DOC_ID, "relevance": RELEVANCE}
-    if path is not None and files.format_suffix(path) != ".json":
-        pieces = list(formats.read_trec(path, formats.QRELS))
-        rows = replace(pieces[0], frame=pl.concat([piece.frame for piece in pieces], rechunk=True))
-        rows = rows.renamed(names)
-    else:
-        x = x if path is None else formats.nested_json(path, "relevance")
-        rows = Table(as_frame(x, names, part="qrels"), path)
-    frame = rows.frame.select(rows.ids("query_id"), rows.ids("doc_id"), rows.whole_numbers("relevance"))
-    rows = Table(frame, path, rows.line)
+    pieces = list(read_pieces(x, formats.QRELS, "qrels"))
+    rows = replace(pieces[0], frame=pl.concat([piece.frame for piece in pieces], rechunk=True))
+    columns = rows.ids("query_id"), rows.ids("doc_id"), rows.numbers("relevance", whole=True)
+    rows = replace(rows, frame=rows.frame.select(columns))
     rows.require_unique("query_id", "doc_id")
     rows.require_rows("qrels")
-    return frame.cast(QRELS_SCHEMA)
+    return rows.frame.cast(QRELS_SCHEMA)
+
+
+def read_pieces(x: Any, names: Names, part: str, optional: Sequence[str] = ()) -> Iterator[Table]:
+    """Judgments or a run, in pieces if a file of lines or Parquet holds them."""
+    refuse_after_fork()
+    path = path_of(x)
+    if path is not None and files.format_suffix(path) != ".json":
+        yield from formats.read_trec(path, names, optional)
+    else:
+        x = x if path is None else formats.nested_json(path, [*names][-1])
+        yield Table(as_frame(x, names, part=part, optional=optional), path)
 
 
 def read_genders(x: Any) -> pl.DataFrame:
     """Known genders of queries: ``query_id`` and ``gender`` (female, male, neutral, other).
 
-    ``x`` is a path (``query_id<TAB>label``, ``query_id<TAB>text<TAB>label``, or TSV or CSV with a
-    header, or Parquet), a frame, a dict ``{query_id: label}`` or rows. f, m, n, women, non-gendered and
-    the like are understood in either case. Any other label is refused.
+    `x` is a path (``query_id<TAB>label``, ``query_id<TAB>text<TAB>label``, or TSV or CSV with a header, or
+    Parquet), a frame, a dict ``{query_id: label}`` or rows. f, m, n, women, non-gendered and the like are
+    understood in either case. Any other label is refused.
     """
-    refuse_after_fork()
-    if path_of(x) is not None:
-        return labelled_queries(x).select("query_id", "gender")
-    rows = Table(as_frame(x, {"query_id": QUERY_ID, "gender": GENDER}, part="queries"))
-    rows.require_rows("genders")
-    frame = rows.frame.select(rows.ids("query_id"), _genders(rows, rows.ids("gender")))
-    Table(frame).require_unique("query_id")
-    return frame.cast(GENDERS_SCHEMA)
+    return labelled_queries(x).select("query_id", "gender").cast(GENDERS_SCHEMA)
 
 
-def labelled_queries(path: Path) -> pl.DataFrame:
-    """``query_id``, ``gender``, and ``text`` where the file has it."""
-    rows = formats.read_table_file(
-        path,
+def labelled_queries(x: Any) -> pl.DataFrame:
+    """``query_id``, ``gender``, and ``text`` where the input has it."""
+    rows = read_table(
+        x,
+        {"query_id": QUERY_ID, "text": QUERY_TEXT, "gender": GENDER},
+        optional=("text",),
+        part="queries",
         layouts=(("query_id", "label"), ("query_id", "text", "label")),
-        known={*QUERY_ID, *QUERY_TEXT, *GENDER},
-        needs=(QUERY_ID, GENDER),
-    ).renamed({"query_id": QUERY_ID, "text": QUERY_TEXT, "gender": GENDER}, optional=("text",))
-    rows.require_rows()
-    ids, labels = (rows.texts(name) for name in ("query_id", "gender"))
-    rows.refuse((ids == "") | (labels.str.strip_chars() == ""), "the query_id or the label is empty")
-    frame = rows.frame.with_columns(ids, _genders(rows, labels))
-    rows.require_unique("query_id")
-    return frame
-
-
-def _genders(rows: Table, labels: pl.Series) -> pl.Series:
+    )
+    rows.require_rows("genders")
+    ids, labels = rows.ids("query_id"), rows.ids("gender")
     known: dict[str, str] = {}
     for label in labels.unique(maintain_order=True):
         try:
             known[label] = known_gender(label)
         except InputError as error:
-            if rows.path is None:
-                raise
             raise rows.error(error.message, labels.index_of(label)) from None
-    return labels.replace_strict(known, return_dtype=pl.String).alias("gender")
+    rows.require_unique("query_id")
+    return rows.frame.with_columns(ids, labels.replace_strict(known, return_dtype=pl.String))
 
 
 # --- What Python holds -----------------------------------------------------------------------------------
@@ -199,7 +162,7 @@ def _genders(rows: Table, labels: pl.Series) -> pl.Series:
 def as_frame(
     x: Any, names: Names | None, *, part: str = "docs", optional: Sequence[str] = ()
 ) -> pl.DataFrame:
-    """A table with our column names out of what Python holds; ``part`` is ir_datasets' name for such rows.
+    """A table with our column names out of what Python holds; `part` is ir_datasets' name for such rows.
 
     Without names every column stays, under its own name.
     """
@@ -208,10 +171,8 @@ def as_frame(
         return _of_frame(x, names, optional)
     if isinstance(x, Mapping) and names is not None:
         return _of_mapping(x, [name for name in names if name not in optional])
-    if is_irds(x):
-        x = irds_dataset(x)
-    if is_dataset(x):
-        x = DatasetRows(x, part)
+    if is_irds(x) or is_dataset(x):
+        x = DatasetRows(irds_dataset(x), part)
     if isinstance(x, (str, bytes, Mapping)) or not isinstance(x, Iterable):
         raise InputError(f"{show(x)} is not a table; give a path, a frame, a dict or rows")
     if names is not None:
@@ -222,6 +183,7 @@ def as_frame(
 
 
 def is_pandas(x: object) -> bool:
+    """A table of pandas?"""
     return type(x).__module__.partition(".")[0] == "pandas" and hasattr(x, "iloc")
 
 
@@ -237,33 +199,12 @@ def spark() -> Any:
 
 def is_frame(x: object) -> bool:
     """A Polars, pandas or Arrow table?"""
-    kinds = (pl.DataFrame, pl.LazyFrame, pa.Table, pa.RecordBatch)
-    return isinstance(x, kinds) or is_pandas(x)
+    return isinstance(x, (pl.DataFrame, pl.LazyFrame, pa.Table, pa.RecordBatch)) or is_pandas(x)
 
 
 def is_ranx(x: object) -> bool:
     """A Run or Qrels of ranx?"""
     return type(x).__module__.partition(".")[0] == "ranx" and hasattr(x, "to_dict")
-
-
-def _of_frame(frame: Any, names: Names | None = None, optional: Sequence[str] = ()) -> pl.DataFrame:
-    """A Polars, pandas or Arrow table: all columns, or those that we want, under our names."""
-    if isinstance(frame, pl.LazyFrame):
-        frame = frame.collect()
-    if names is None and isinstance(frame, pl.DataFrame):
-        return frame
-    columns = frame_columns(frame)
-    chosen = choose_columns(
-        columns, {name: (name,) for name in columns} if names is None else names, optional
-    )
-    if isinstance(frame, pl.DataFrame):
-        return frame.select([pl.col(column).alias(name) for name, column in chosen.items()])
-    if is_pandas(frame):
-        places = {name: columns.index(column) for name, column in chosen.items()}
-        return pl.DataFrame(
-            [_of_pandas(frame.iloc[:, at], name, strict=names is not None) for name, at in places.items()]
-        )
-    return formats.batch_frame(frame.select(list(chosen.values())).rename_columns(list(chosen)))
 
 
 def frame_columns(frame: Any) -> list[str]:
@@ -272,52 +213,65 @@ def frame_columns(frame: Any) -> list[str]:
     return [str(name) for name in names]
 
 
-def _of_pandas(column: Any, name: str, *, strict: bool) -> pl.Series:
-    try:
-        return formats.series(pa.array(column, from_pandas=True), name)
-    except (pa.ArrowException, TypeError):  # values of several types
-        values = column.tolist()
-        return text_values(values, name) if strict else pl.Series(name, values, strict=False)
+def _of_frame(frame: Any, names: Names | None = None, optional: Sequence[str] = ()) -> pl.DataFrame:
+    """A Polars, pandas or Arrow table: all columns, or those that we want, under our names."""
+    if isinstance(frame, pl.LazyFrame):
+        frame = frame.collect()
+    columns = frame_columns(frame)
+    wanted = {name: (name,) for name in columns} if names is None else names
+    chosen = choose_columns(columns, wanted, optional)
+    if isinstance(frame, pl.DataFrame):
+        return frame.select([pl.col(column).alias(name) for name, column in chosen.items()])
+    if not is_pandas(frame):
+        return formats.batch_frame(frame.select(list(chosen.values())).rename_columns(list(chosen)))
+    rows = []
+    for name, column in chosen.items():
+        values = frame.iloc[:, columns.index(column)]
+        try:
+            rows.append(formats.series(pa.array(values, from_pandas=True), name))
+        except (pa.ArrowException, TypeError):  # values of several types
+            mixed = values.tolist()
+            rows.append(pl.Series(name, mixed, strict=False) if names is None else text_values(mixed, name))
+    return pl.DataFrame(rows)
 
 
 def _of_mapping(x: Mapping[Any, Any], names: list[str]) -> pl.DataFrame:
     if len(names) == 2:
         return _columns({names[0]: list(x), names[1]: list(x.values())})
-    outer: list[Any] = []
-    inner: list[Any] = []
-    values: list[Any] = []
     for key, part in x.items():
         if not isinstance(part, Mapping):
             raise InputError(f"{show(key)} has {show(part)}; expected {{query_id: {{doc_id: {names[2]}}}}}")
-        outer.extend([key] * len(part))
-        inner.extend(part)
-        values.extend(part.values())
-    return _columns(dict(zip(names, (outer, inner, values), strict=False)))
+    return _columns(
+        {
+            names[0]: [key for key, part in x.items() for _ in part],
+            names[1]: [inner for part in x.values() for inner in part],
+            names[2]: [value for part in x.values() for value in part.values()],
+        }
+    )
 
 
 def _of_rows(rows: list[Any], names: Names, optional: Sequence[str]) -> pl.DataFrame:
     wanted = [name for name in names if name not in optional]
     if not rows:
         return _columns({name: [] for name in wanted})
-    if _plain(rows[0]):
+    if is_plain_row(rows[0]):
         for row, item in enumerate(rows):
-            if not _plain(item) or len(item) != len(wanted):
+            if not is_plain_row(item) or len(item) != len(wanted):
                 raise InputError(f"row {row + 1}: {show(item)}; expected ({', '.join(wanted)})")
         return _columns(dict(zip(wanted, map(list, zip(*rows, strict=True)), strict=True)))
     if "text" in names and not {*names["text"]} & {*row_values(rows[0])} and hasattr(rows[0], "default_text"):
         rows = [{**row_values(item), "text": item.default_text()} for item in rows]
-    chosen = choose_columns(list(row_values(rows[0])), names, optional)
-    columns: dict[str, list[Any]] = {name: [] for name in chosen}
-    for row, item in enumerate(rows):
-        values = row_values(item)
-        for name, column in chosen.items():
-            if column not in values:
-                raise InputError(f"row {row + 1}: no {column}")
-            columns[name].append(values[column])
-    return _columns(columns)
+    values = [row_values(item) for item in rows]
+    chosen = choose_columns(list(values[0]), names, optional)
+    for row, item in enumerate(values, start=1):
+        for column in chosen.values():
+            if column not in item:
+                raise InputError(f"row {row}: no {column}")
+    return _columns({name: [item[column] for item in values] for name, column in chosen.items()})
 
 
-def _plain(item: Any) -> bool:
+def is_plain_row(item: Any) -> bool:
+    """A row whose values have no names: a list, or a tuple that is no named tuple."""
     return isinstance(item, list) or (isinstance(item, tuple) and not hasattr(item, "_fields"))
 
 
@@ -336,7 +290,7 @@ def row_values(item: Any) -> Mapping[str, Any]:
 def _columns(columns: Mapping[str, list[Any]]) -> pl.DataFrame:
     return pl.DataFrame(
         [
-            _numbers(values, name) if name in NUMBERS else text_values(values, name)
+            _numbers(values, name) if name in ("relevance", "score", "rank") else text_values(values, name)
             for name, values in columns.items()
         ]
     )
@@ -354,7 +308,7 @@ def _numbers(values: list[Any], what: str) -> pl.Series:
 
 
 def text_values(values: Iterable[Any], what: str, *, start: int = 0) -> pl.Series:
-    """Python values as text: strings and whole numbers; None stays missing. ``start`` rows come before."""
+    """Python values as text: strings and whole numbers; None stays missing. `start` rows come before."""
     texts: list[str | None] = []
     for row, value in enumerate(values, start=start + 1):
         if value is None or isinstance(value, str):
@@ -384,80 +338,61 @@ def is_dataset(x: object) -> bool:
     return hasattr(x, "docs_iter") or hasattr(x, "queries_iter") or hasattr(x, "qrels_iter")
 
 
-def irds_dataset(name: str) -> Any:
-    """The dataset of this name; nothing is downloaded before it is read."""
+def irds_dataset(x: Any) -> Any:
+    """The dataset, or that of this name; nothing is downloaded before it is read."""
+    if not is_irds(x):
+        return x
     try:
         import ir_datasets
     except ImportError as error:
-        raise InputError(
-            "ir_datasets is not installed; pip install 'evenrank[datasets]'", path=name
-        ) from error
-    with irds_errors(name):
-        return ir_datasets.load(name.removeprefix(PREFIX))
+        raise InputError("ir_datasets is not installed; pip install 'evenrank[datasets]'", path=x) from error
+    with irds_errors(x):
+        return ir_datasets.load(x.removeprefix(PREFIX))
 
 
-def _name_of(dataset: Any) -> str:
-    identify = getattr(dataset, "dataset_id", None)
-    return f"{PREFIX}{identify()}" if callable(identify) else type(dataset).__name__
-
-
-def has_part(dataset: Any, what: str) -> bool:
+def has_part(dataset: Any, part: str) -> bool:
     """Does the dataset have ``docs``, ``queries``, ``qrels`` or ``scoreddocs``?"""
-    check = getattr(dataset, f"has_{what}", None)
-    return bool(check()) if callable(check) else hasattr(dataset, f"{what}_iter")
+    check = getattr(dataset, f"has_{part}", None)
+    return bool(check()) if callable(check) else hasattr(dataset, f"{part}_iter")
 
 
 @contextmanager
 def irds_errors(name: str) -> Iterator[None]:
     """Say in one line what ir_datasets says in a traceback: unknown ids, failed downloads."""
+    logger = logging.getLogger("ir_datasets")
+    logger.addFilter(_is_no_attempt)
     try:
-        with _quiet():
-            yield
+        yield
     except InputError:
         raise
     except KeyError as error:
         raise InputError("ir_datasets has no dataset of this name; see ir-datasets.com", path=name) from error
     except Exception as error:
-        if hosts := _unreachable(error):
-            problem = f"cannot be downloaded: no answer from {' or '.join(hosts)}"
-            way_out = "go online, or copy ~/.ir_datasets from a machine that has the dataset"
-            raise InputError(f"{problem}; {way_out}", path=name) from error
+        message = f"{type(error).__name__} {error}"
+        hosts = re.findall(r"https?://([\w.-]+)", message) or re.findall(r"host=\W*([\w.-]+)", message)
+        if hosts and re.search("download|Connection|Timeout|resolve", message):
+            problem = f"cannot be downloaded: no answer from {' or '.join(dict.fromkeys(hosts))}"
+            remedy = "go online, or copy ~/.ir_datasets from a machine that has the dataset"
+            raise InputError(f"{problem}; {remedy}", path=name) from error
         raise InputError(f"ir_datasets cannot read this: {files.one_line(error)}", path=name) from error
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Leave out what ir_datasets logs of each failed attempt: what is wrong is said once, at the end."""
-    logger = logging.getLogger("ir_datasets")
-
-    def failed(record: logging.LogRecord) -> bool:
-        return not record.getMessage().lower().startswith("download")
-
-    logger.addFilter(failed)
-    try:
-        yield
     finally:
-        logger.removeFilter(failed)
+        logger.removeFilter(_is_no_attempt)
 
 
-def _unreachable(error: BaseException) -> list[str]:
-    """The servers that did not answer, if that is what the error is about."""
-    message = f"{type(error).__name__} {error}"
-    if not re.search("download|Connection|Timeout|resolve", message):
-        return []
-    return list(
-        dict.fromkeys(re.findall(r"https?://([\w.-]+)", message) or re.findall(r"host=\W*([\w.-]+)", message))
-    )
+def _is_no_attempt(record: logging.LogRecord) -> bool:
+    """Leave out what ir_datasets logs of each failed download: what is wrong is said once, at the end."""
+    return not record.getMessage().lower().startswith("download")
 
 
 class DatasetRows:
     """The rows of one part of a dataset, that can be read several times."""
 
-    def __init__(self, dataset: Any, what: str) -> None:
-        self.name = _name_of(dataset)
-        if not has_part(dataset, what):
-            raise InputError(f"this dataset has no {what}", path=self.name)
-        self._iterate = getattr(dataset, f"{what}_iter")
+    def __init__(self, dataset: Any, part: str) -> None:
+        identify = getattr(dataset, "dataset_id", None)
+        self.name = f"{PREFIX}{identify()}" if callable(identify) else type(dataset).__name__
+        if not has_part(dataset, part):
+            raise InputError(f"this dataset has no {part}", path=self.name)
+        self._iterate = getattr(dataset, f"{part}_iter")
 
     def __iter__(self) -> Iterator[Any]:
         with irds_errors(self.name):
@@ -469,16 +404,11 @@ class DatasetRows:
 _SLICE = 65_536
 
 
-def fingerprint(frames: Iterable[pl.DataFrame | None], *, numbers: bool = False) -> str:
-    """xxh3 (128 bits, hexadecimal) of the columns' names, ids, texts and whole numbers, in their order.
+def fingerprint(frames: Iterable[pl.DataFrame | None]) -> str:
+    """xxh3 (128 bits, hexadecimal) of the columns' names and values, in their order.
 
-    Of other numbers, such as scores, only this counts: which ones equal the one before them. Ids and ranks
-    say the rest, and the last bit of a score that another machine computed makes no other name.
-
-    Parameters
-    ----------
-    numbers
-        For tables that say what they say in such numbers: they count too, to about ten digits.
+    Of other than whole numbers about ten digits count: the last bit of a score that another machine computed
+    makes no other name.
     """
     digest = xxhash.xxh3_128()
     for frame in frames:
@@ -489,25 +419,14 @@ def fingerprint(frames: Iterable[pl.DataFrame | None], *, numbers: bool = False)
                 for start in range(0, len(column), _SLICE):
                     joined = column[start : start + _SLICE].fill_null("").str.join("\n").item()
                     digest.update(joined.encode())
-            elif not column.dtype.is_float():
-                digest.update(column.to_numpy().tobytes())
-            else:
-                values = column.to_numpy()
-                digest.update((_ten_digits(values) if numbers else _repeated(values)).tobytes())
+                continue
+            values = column.to_numpy()
+            if column.dtype.is_float():  # sign, exponent and the first 32 bits, rounded; −0 becomes 0
+                values = ((values.astype(np.float64) + 0.0).view(np.int64) + (1 << 19)) >> 20
+            digest.update(values.tobytes())
     return digest.hexdigest()
 
 
 def described(facts: Any) -> pl.DataFrame:
     """Settings, and what is known of a source, as a table for :func:`fingerprint`."""
     return pl.DataFrame({"facts": [json.dumps(facts, sort_keys=True, ensure_ascii=False, default=str)]})
-
-
-def _repeated(values: NDArray[Any]) -> NDArray[Any]:
-    """For each value whether it equals the one before it: where a run has ties."""
-    return values[1:] == values[:-1]
-
-
-def _ten_digits(values: NDArray[Any]) -> NDArray[Any]:
-    """Sign, exponent and the first 32 bits of floating-point numbers, rounded."""
-    wide = values.astype(np.float64) + 0.0  # −0 becomes 0
-    return (wide.view(np.int64) + (1 << 19)) >> 20

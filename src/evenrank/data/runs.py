@@ -19,21 +19,16 @@ import polars as pl
 import pyarrow.compute as pc
 
 from evenrank.data import files, formats
-from evenrank.data.read import as_frame, path_of, read_qrels, read_table
+from evenrank.data.read import path_of, read_pieces, read_qrels, read_table
 from evenrank.data.schema import (
-    DOC_ID,
-    QUERY_ID,
-    RANK,
     RUN_SCHEMA,
-    SCORE,
     SEQ,
+    DuplicateCheck,
     Path,
     Table,
-    listing,
-    repeated_values,
     show,
 )
-from evenrank.errors import InputError, InputWarning, check_whole
+from evenrank.errors import InputError, InputWarning, check_choice, check_whole
 from evenrank.parallel import refuse_after_fork
 
 Order = Literal["score", "rank"]
@@ -65,49 +60,40 @@ def read_run(x: Any, *, order: Order = "score", depth: int | None = None) -> pl.
     """
     refuse_after_fork()
     if order not in ("score", "rank"):
-        raise InputError(f"order is {show(order)}; it must be 'score' or 'rank'")
+        check_choice("order", order, ("score", "rank"))
     if depth is not None:
         check_whole("depth", depth)
     if isinstance(x, pl.DataFrame) and _is_remembered(x):
         return _cut(x, depth)
-    path = path_of(x)
-    is_lines = path is not None and files.format_suffix(path) != ".json" and not formats.is_parquet(path)
-    if not is_lines and has_sequences(x):
+    if has_sequences(x):
         return read_sequences(x)
     pieces: Callable[[], Iterable[Table]]
-    if path is not None and files.format_suffix(path) != ".json":
-        pieces = partial(formats.read_trec, path, formats.RUN)
-    else:
-        x = x if path is None else formats.nested_json(path, "score")
-        # Ranks are compared with the scores, where there are any.
-        names, optional = {**_names(order), "rank": RANK}, ("rank",) if order == "score" else ()
-        table = Table(as_frame(x, names, part="scoreddocs", optional=optional), path)
-        pieces = partial(iter, [table])
-    try:
-        rows = _read_pieces(pieces, order, depth)
-    except InputError:
-        if is_lines and has_sequences(x):
-            return read_sequences(x)
-        raise
-    return _cut(sort_run(rows), depth)
-
-
-def _names(order: Order) -> dict[str, tuple[str, ...]]:
-    return {"query_id": QUERY_ID, "doc_id": DOC_ID, order: RANK if order == "rank" else SCORE}
-
-
-def _checked(rows: Table, order: Order) -> Table:
-    names = _names(order)
-    if not names.keys() <= set(rows.frame.columns):
-        rows = rows.renamed(names)
-    number = rows.whole_numbers("rank") if order == "rank" else rows.numbers("score")
-    frame = rows.frame.select(rows.ids("query_id"), rows.ids("doc_id"), number)
-    return replace(rows, frame=frame)
+    pieces = partial(read_pieces, x, formats.RUN, "scoreddocs", _optional(order))
+    if path_of(x) is None:  # an iterator can be read once
+        pieces = partial(iter, list(pieces()))
+    return _cut(sort_run(_read_pieces(pieces, order, depth)), depth)
 
 
 def run_rows(frame: pl.DataFrame, order: Order) -> pl.DataFrame:
     """Rows of a run in whatever order: ids, and a score or a rank, each of them checked."""
-    return _checked(Table(frame).renamed(_names(order)), order).frame
+    return _checked(Table(frame).renamed(formats.RUN, _optional(order)), order).frame
+
+
+def _optional(order: Order) -> list[str]:
+    """The column that may be missing; ranks are compared with scores where there are both."""
+    return ["rank" if order == "score" else "score"]
+
+
+def _checked(rows: Table, order: Order) -> Table:
+    """The ids, and the scores or ranks; the scores of MS MARCO, which has only ranks, are −rank."""
+    if order == "score" and "score" in rows.frame.columns:
+        number = rows.numbers("score")
+    else:
+        number = rows.numbers("rank", whole=True)
+    if order == "score" and number.name == "rank":
+        rows.refuse(number < 1, "rank is less than 1")
+        number = -number.cast(pl.Float64).alias("score")
+    return replace(rows, frame=rows.frame.select(rows.ids("query_id"), rows.ids("doc_id"), number))
 
 
 def _cut(frame: pl.DataFrame, depth: int | None) -> pl.DataFrame:
@@ -117,80 +103,61 @@ def _cut(frame: pl.DataFrame, depth: int | None) -> pl.DataFrame:
 
 
 def _read_pieces(pieces: Callable[[], Iterable[Table]], order: Order, depth: int | None) -> pl.DataFrame:
-    """The rows of all pieces, checked; with a ``depth`` at least the best so many of each query."""
+    """The rows of all pieces, checked; with a `depth` at least the best so many of each query."""
     kept: list[pl.DataFrame] = []
-    keys = [("query_id", "doc_id"), *([("query_id", "rank")] if order == "rank" else [])]
-    hashes: list[list[np.ndarray]] = [[] for _ in keys]
-    reversals = _Reversals()
+    checks = [DuplicateCheck("query_id", "doc_id")]
+    if order == "rank":
+        checks.append(DuplicateCheck("query_id", "rank"))
+    against = along = 0
     limit = 0  # rows that are kept before they are cut to the depth together
     for piece in pieces():
         if order == "score":
-            reversals.add(piece)
+            reversals = _reversals(piece)
+            against, along = against + reversals[0], along + reversals[1]
         rows = _checked(piece, order)
         kept.append(rows.frame)
-        for columns, each in zip(keys, hashes, strict=True):
-            each.append(rows.frame.select(columns).hash_rows().to_numpy())
+        for check in checks:
+            check.add(*(rows.frame[key] for key in check.keys))
         if depth is not None and sum(map(len, kept)) > limit + _PIECE:
-            kept = [_top(pl.concat(kept), depth)]
+            kept = [_sorted(pl.concat(kept)).filter(pl.col("place") <= depth).drop("place")]
             limit = 2 * len(kept[0])
-    reversals.warn(str(rows.path or "the run"))
     frame = pl.concat(kept, rechunk=True)
-    replace(rows, frame=frame).require_rows("run")
-    for columns, each in zip(keys, hashes, strict=True):
-        repeated = repeated_values(each)
-        if len(repeated):
-            _refuse_repeats(pieces, order, columns, repeated)
+    rows = replace(rows, frame=frame)
+    rows.require_rows("run")
+    for check in checks:
+        check.finish(lambda: (_checked(piece, order) for piece in pieces()))
+    if piece.line is not None and "score" not in piece.frame.columns:
+        _refuse_other_columns(rows)
+    if against > along:
+        pairs = f"{against:,} of {against + along:,} pairs of neighbouring rows"
+        problem = f"the higher score has the worse rank in {pairs}. The highest score is ranked first"
+        remedy = "if the scores are distances or ranks, use order 'rank'"
+        warnings.warn(f"{rows.path or 'the run'}: {problem}; {remedy}", InputWarning, stacklevel=3)
     return frame
 
 
-def _top(rows: pl.DataFrame, depth: int) -> pl.DataFrame:
-    """The rows of the best documents of each query."""
-    kept = _sorted(rows).filter(pl.col("place") <= depth)
-    return kept.drop("place")
+def _refuse_other_columns(rows: Table) -> None:
+    """Refuse three columns whose last is no rank: then some query has no first document, or several."""
+    rank = pl.col("rank") if "rank" in rows.frame.columns else -pl.col("score")
+    firsts = rows.frame.group_by("query_id", maintain_order=True).agg(firsts=(rank == 1).sum())
+    for query, count in firsts.filter(pl.col("firsts") != 1).head(1).iter_rows():
+        many = "no document" if count == 0 else "several documents"
+        problem = f"query {show(query)} has {many} at rank 1; a run of three columns holds"
+        raise rows.error(f"{problem} query_id, doc_id and rank, for scores give all six")
 
 
-def _refuse_repeats(
-    pieces: Callable[[], Iterable[Table]], order: Order, keys: tuple[str, str], repeated: np.ndarray
-) -> None:
-    """Read again the rows whose hash is repeated, and raise InputError if two agree in the keys."""
-    suspects = []
-    for piece in pieces():
-        first = piece.offset + 1 if piece.line is None else piece.line
-        rows = _checked(piece, order).frame.with_columns(at=pl.int_range(pl.len(), dtype=pl.Int64) + first)
-        suspects.append(rows.filter(rows.select(keys).hash_rows().is_in(pl.Series(repeated).implode())))
-    frame = pl.concat(suspects)
-    Table(frame, piece.path, piece.line, frame["at"]).require_unique(*keys)
+def _reversals(rows: Table) -> tuple[int, int]:
+    """How often the higher score of two neighbouring rows has the worse rank, and how often the better.
 
-
-class _Reversals:
-    """Counts where scores contradict ranks: the scores may be distances, or the ranks themselves.
-
-    Neighbouring rows of a query are compared; a column that is the same everywhere says nothing.
+    If the first is more often, scores may be distances, or the ranks themselves. A column that is the same
+    everywhere says nothing.
     """
-
-    def __init__(self) -> None:
-        self.against = self.along = 0
-
-    def add(self, rows: Table) -> None:
-        names = {"query_id": QUERY_ID, "rank": RANK, "score": SCORE}
-        columns = rows.renamed(names, optional=tuple(names)).frame.get_columns()
-        if len(columns) < 3 or len(columns[0]) < 2:
-            return
-        query, rank, score = columns
-        rises = [column.cast(pl.Float64, strict=False).diff() for column in (rank, score)]
-        agree = (rises[0] * rises[1]).filter(query == query.shift(1))
-        self.against += int((agree > 0).sum())
-        self.along += int((agree < 0).sum())
-
-    def warn(self, where: str) -> None:
-        if self.against > self.along:
-            pairs = f"{self.against:,} of {self.against + self.along:,} pairs of neighbouring rows"
-            warnings.warn(
-                f"{where}: the higher score has the worse rank in {pairs}. The highest score is ranked "
-                "first; if the scores are distances or ranks, use order 'rank'",
-                InputWarning,
-                stacklevel=4,
-            )
+    if not {"query_id", "rank", "score"} <= {*rows.frame.columns} or len(rows.frame) < 2:
+        return 0, 0
+    query = rows.frame["query_id"]
+    rises = [rows.frame[name].cast(pl.Float64, strict=False).diff() for name in ("rank", "score")]
+    agree = (rises[0] * rises[1]).filter(query == query.shift(1))
+    return int((agree > 0).sum()), int((agree < 0).sum())
 
 
 # --- Order -----------------------------------------------------------------------------------------------
@@ -226,9 +193,8 @@ def _starts(column: pl.Series) -> pl.Series:
     return column.ne_missing(column.shift(1))
 
 
-# Runs that are known to be in order: checking a million rows again takes longer than measuring them.
-# With each a second handle to its memory: Polars then copies before it changes a cell in place, so that
-# a frame which still has the same buffers has the same values.
+# Runs that are known to be in order, each with a copy that shares its memory: sorting and checking a million
+# rows again takes longer than measuring them.
 _KNOWN: dict[int, tuple[weakref.ref[pl.DataFrame], pl.DataFrame]] = {}
 
 
@@ -240,20 +206,9 @@ def _remember(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _is_remembered(frame: pl.DataFrame) -> bool:
-    """Did :func:`run` return this very frame, and has nothing in it changed since?"""
+    """Did :func:`read_run` return this very frame, and has nothing in it changed since?"""
     known, copy = _KNOWN.get(id(frame), (None, None))
-    return known is not None and known() is frame and _buffers(frame) == _buffers(copy)
-
-
-def _buffers(frame: pl.DataFrame | None) -> list[tuple[Any, ...]]:
-    """Where the columns lie in memory."""
-    newest = pl.CompatLevel.newest()
-    columns = [] if frame is None else frame.get_columns()
-    chunks = (chunk.to_arrow(compat_level=newest) for column in columns for chunk in column.get_chunks())
-    return [
-        (len(chunk), chunk.offset, *(buffer and buffer.address for buffer in chunk.buffers()))
-        for chunk in chunks
-    ]
+    return copy is not None and known is not None and known() is frame and frame.equals(copy)
 
 
 # --- Several rankings of a query -------------------------------------------------------------------------
@@ -262,8 +217,9 @@ def _buffers(frame: pl.DataFrame | None) -> list[tuple[Any, ...]]:
 def has_sequences(x: Any) -> bool:
     """Whether a frame, or the header of a file, names the column ``seq``."""
     if isinstance(x, str | os.PathLike):
-        return os.path.isfile(x) and bool({*SEQ} & {*formats.column_names(x)})  # noqa: PTH113
-    names = x.collect_schema().names() if isinstance(x, pl.LazyFrame) else getattr(x, "columns", ())
+        names = formats.column_names(x) if os.path.isfile(x) else []  # noqa: PTH113
+    else:
+        names = x.collect_schema().names() if isinstance(x, pl.LazyFrame) else getattr(x, "columns", [])
     return bool({*SEQ} & {str(name).lower() for name in names})
 
 
@@ -271,37 +227,25 @@ def read_sequences(x: Any) -> pl.DataFrame:
     """query_id, doc_id, score, rank and seq: the rankings of a query one after the other.
 
     Ranks are counted through all of them, so that every query is one list; scores are −rank. Within a
-    ranking the order is that of a column rank, else of a column score, else that of the rows.
+    ranking the order is that of a column rank, else of a column score (among equal ones the greater id comes
+    first, as trec_eval has it), else that of the rows.
     """
-    table = read_table(x)
-    table = replace(table, frame=table.frame.rename(str.lower))
-    for name, known in (("query_id", QUERY_ID), ("seq", SEQ), ("doc_id", DOC_ID)):
-        if not {*known} & {*table.frame.columns}:
-            columns = listing(table.frame.columns)
-            raise table.error(f"a run with rankings by seq needs {name}; found: {columns}")
-    table.require_rows("run")
-    names = {"query_id": QUERY_ID, "doc_id": DOC_ID, "seq": SEQ, "rank": RANK, "score": SCORE}
-    table = table.renamed(names, optional=("rank", "score"))
-    if "rank" in table.frame.columns:
-        by = table.whole_numbers("rank")
-    elif "score" in table.frame.columns:
-        by = -table.numbers("score")
+    rows = read_table(x, {**formats.RUN, "seq": SEQ}, optional=("rank", "score"))
+    rows.require_rows("run")
+    ids = [rows.ids(name) for name in ("query_id", "seq", "doc_id")]
+    if "rank" in rows.frame.columns:
+        by = rows.numbers("rank", whole=True)
+    elif "score" in rows.frame.columns:
+        by = -rows.numbers("score")
     else:
-        by = pl.int_range(len(table.frame), eager=True)
-    ids = pl.DataFrame([table.ids(name) for name in ("query_id", "seq", "doc_id")])
-    repeated = ~ids.select(pl.struct(pl.all()).is_first_distinct()).to_series()
-    table.refuse(repeated, lambda row: f"document {ids['doc_id'][row]!r} occurs twice in one ranking")
-    frame = ids.with_columns(by.alias("by")).with_row_index("at")
-    frame = frame.with_columns(
-        pl.col("at").min().over("query_id").alias("query"),
-        pl.col("at").min().over("query_id", "seq").alias("ranking"),
-    )
-    # Among equal scores the greater id comes first, as trec_eval has it.
+        by = pl.int_range(len(rows.frame), eager=True)
+    rows.require_unique("query_id", "seq", "doc_id")
+    first = pl.col("at").min()  # where a query, and one of its rankings, appears first
+    frame = pl.DataFrame([*ids, by.alias("by")]).with_row_index("at")
+    frame = frame.with_columns(query=first.over("query_id"), ranking=first.over("query_id", "seq"))
     frame = frame.sort("query", "ranking", "by", "doc_id", descending=[False, False, False, True])
-    place = pl.int_range(1, pl.len() + 1).over("query_id").cast(pl.Int64)
-    return frame.select(
-        "query_id", "doc_id", (-place).cast(pl.Float64).alias("score"), place.alias("rank"), "seq"
-    )
+    rank = pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("query_id")
+    return frame.select("query_id", "doc_id", score=-rank.cast(pl.Float64), rank=rank, seq="seq")
 
 
 # --- Reference runs, and writing -------------------------------------------------------------------------
@@ -310,7 +254,7 @@ def read_sequences(x: Any) -> pl.DataFrame:
 def perfect_run(x: Any) -> pl.DataFrame:
     """The best possible run: all and only the relevant documents of each query, highest grade first.
 
-    ``x`` is anything :func:`qrels` takes. Queries without a relevant document are left out.
+    `x` is anything :func:`read_qrels` takes. Queries without a relevant document are left out.
     """
     relevant = read_qrels(x).filter(pl.col("relevance") > 0)
     return sort_run(relevant.select("query_id", "doc_id", score=pl.col("relevance").cast(pl.Float64)))
@@ -319,7 +263,7 @@ def perfect_run(x: Any) -> pl.DataFrame:
 def random_run(x: Any, *, seed: int = 0) -> pl.DataFrame:
     """The judged documents of each query in random order: what a ranker that knows nothing would do.
 
-    ``x`` is anything :func:`qrels` takes. The same judgments and seed give the same run, whatever the
+    `x` is anything :func:`read_qrels` takes. The same judgments and seed give the same run, whatever the
     order of the rows.
     """
     judged = read_qrels(x)

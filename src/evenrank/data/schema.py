@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -103,21 +104,16 @@ def choose_columns(
     }
 
 
-def header(
-    line: str, known: Iterable[str], separator: str | None = "\t", *, needs: Sequence[Iterable[str]] = ()
-) -> list[str] | None:
-    """The column names in lower case if this first line is a header, else None.
+def is_header(names: Sequence[str], known: Iterable[str], needs: Sequence[Iterable[str]] = ()) -> bool:
+    """Whether the cells of a first line, in lower case, are the names of columns.
 
-    A header consists of known names; or has, among three columns or more, one of each of ``needs``, such
-    as an id and a text.
+    They are if all are known names; or if among three or more there is one of each of `needs`, such as an id
+    and a text. A line of two cells may well be data, since such files need no header; so may long cells.
     """
-    names = [cell.strip() for cell in line.rstrip("\r\n").lower().split(separator)]
     if len(names) > 1 and set(names) <= set(known):
-        return names
-    # A line of two columns may well be data, since such files need no header; so may long cells.
-    if len(names) < 3 or not needs or not all(set(names) & set(need) for need in needs):
-        return None
-    return names if all(name.isprintable() and len(name) <= 60 for name in names) else None
+        return True
+    is_named = len(names) > 2 and bool(needs) and all(set(names) & set(need) for need in needs)
+    return is_named and all(name.isprintable() and len(name) <= 60 for name in names)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -150,10 +146,10 @@ class Table:
         if row is None:
             return InputError(problem, path=self.path)
         if self.line is None:
-            return InputError(f"row {self._number(row)}: {problem}", path=self.path)
-        return InputError(problem, path=self.path, line=self._number(row))
+            return InputError(f"row {self.number(row)}: {problem}", path=self.path)
+        return InputError(problem, path=self.path, line=self.number(row))
 
-    def _number(self, row: int) -> int:
+    def number(self, row: int) -> int:
         """The line of a row, or its number, from 1."""
         if self.lines is not None:
             return int(self.lines[row])
@@ -178,72 +174,46 @@ class Table:
             self.refuse(column.is_null(), f"{name} is missing")
         return column
 
-    def texts_or_nulls(self, name: str) -> pl.Series:
-        """A column as text; null where it is missing or empty."""
-        return self.text(name).replace("", None)
-
     def text(self, name: str) -> pl.Series:
         """A column as text, null where it is missing."""
         column, kind = self.frame[name], self.frame[name].dtype
-        if kind == pl.String:
-            return column
         if kind == pl.Binary:  # some writers of Parquet
             try:
                 return column.cast(pl.String)
             except pl.exceptions.PolarsError:
                 raise self.error(f"column {name} holds bytes that are not UTF-8") from None
-        if not (kind.is_integer() or isinstance(kind, (pl.Categorical, pl.Enum, pl.Null))):
+        if not (
+            kind == pl.String or kind.is_integer() or isinstance(kind, (pl.Categorical, pl.Enum, pl.Null))
+        ):
             raise self.error(f"column {name} holds {kind}; make it text")
         return column.cast(pl.String)
 
-    def numbers(self, name: str) -> pl.Series:
-        """A column as finite floats; text is parsed only where it comes from a file of lines."""
+    def numbers(self, name: str, *, whole: bool = False) -> pl.Series:
+        """A column as finite floats, or as integers; text is parsed only where a file of lines has it."""
         column, kind = self.frame[name], self.frame[name].dtype
-        if not (kind.is_numeric() or kind == pl.Null or (kind == pl.String and self.line is not None)):
-            raise self.error(f"column {name} holds {kind}; it must be numbers")
-        parsed = column.cast(pl.Float64, strict=False)
-        if parsed.null_count() or not np.isfinite(parsed.to_numpy()).all():
-            bad = ~parsed.is_finite().fill_null(False)
-            self.refuse(bad, lambda row: f"{name} is {show(column[row])}; it must be a finite number")
-        return parsed + 0.0  # no negative zero: it sorts apart from zero in some places
-
-    def whole_numbers(self, name: str) -> pl.Series:
-        """A column as integers; text is parsed only where it comes from a file of lines."""
-        column, kind = self.frame[name], self.frame[name].dtype
-        text = kind == pl.String and self.line is not None
-        if not (kind.is_integer() or kind.is_float() or kind in (pl.Boolean, pl.Null) or text):
-            raise self.error(f"column {name} holds {kind}; it must be whole numbers")
-        parsed = column.cast(pl.Int64, strict=False)
-        if kind.is_float():  # what pandas makes of integers when one is missing
-            parsed = parsed.to_frame().select(pl.when(parsed == column).then(parsed)).to_series()
-        if parsed.null_count():
-            bad = parsed.is_null()
-            self.refuse(bad, lambda row: f"{name} is {show(column[row])}; it must be a whole number")
-        return parsed
+        is_text = kind == pl.String and self.line is not None
+        if not (kind.is_numeric() or kind == pl.Null or is_text or (whole and kind == pl.Boolean)):
+            raise self.error(f"column {name} holds {kind}; it must be {'whole ' * whole}numbers")
+        parsed = column.cast(pl.Int64 if whole else pl.Float64, strict=False)
+        bad = parsed.is_null() if whole else ~parsed.is_finite().fill_null(False)
+        if whole and kind.is_float():  # what pandas makes of integers when one is missing
+            bad |= (parsed != column).fill_null(True)
+        wanted = "a whole number" if whole else "a finite number"
+        self.refuse(bad, lambda row: f"{name} is {show(column[row])}; it must be {wanted}")
+        return parsed if whole else parsed + 0.0  # no negative zero: it sorts apart from zero in some places
 
     def require_unique(self, *keys: str) -> None:
         """Raise InputError if two rows agree in all of these columns."""
-        if not len(repeated_values([self.frame.select(keys).hash_rows().to_numpy()])):
-            return
-        numbered = self.frame.select(*keys, at=pl.int_range(pl.len()))
-        again = numbered.with_columns(first=pl.col("at").min().over(keys)).filter(
-            pl.col("at") > pl.col("first")
-        )
-        if again.is_empty():
-            return
-        row = again.row(0, named=True)
-        what = " with ".join(f"{key} {show(row[key])}" for key in keys)
-        first, at = self._number(row["first"]), self._number(row["at"])
-        if self.line is None:
-            raise self.error(f"row {at} repeats row {first}: {what}")
-        raise self.error(f"repeats line {first}: {what}", row["at"])
-
-    once = require_unique
+        duplicates = DuplicateCheck(*keys)
+        duplicates.add(*(self.frame[key] for key in keys))
+        duplicates.finish(lambda: [self])
 
     def require_rows(self, what: str = "") -> None:
         """Raise InputError if there are no rows."""
         if self.frame.is_empty():
-            raise self.error(f"the {what} table has no rows" if what else "the file has no rows")
+            raise self.error(
+                "the file has no rows" if self.path is not None else f"the {what} table has no rows"
+            )
 
     def renamed(self, names: Names, optional: Sequence[str] = ()) -> Table:
         """Only these columns, under our names."""
@@ -252,11 +222,50 @@ class Table:
         return replace(self, frame=self.frame.select([pl.col(old).alias(new) for new, old in chosen.items()]))
 
 
-def repeated_values(parts: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
-    """The values that occur more than once in all parts together."""
-    values = np.concatenate([np.empty(0, np.uint64), *parts])
-    values.sort()
-    return np.unique(values[1:][values[1:] == values[:-1]])
+class DuplicateCheck:
+    """Sees all rows of a table, and refuses it at the end if two of them agree in all keys.
+
+    Of each row a hash is kept. If one repeats the rows are read again to compare the keys themselves, so a
+    collision of hashes is never mistaken for a duplicate.
+    """
+
+    def __init__(self, *keys: str) -> None:
+        self.keys = keys
+        self._hashes: list[NDArray[np.uint64]] = []
+
+    def add(self, *columns: Any) -> None:
+        """The keys of some rows, as series or Arrow arrays; in any order and from any thread."""
+        self._hashes.append(row_hashes(*columns))
+
+    def finish(self, tables: Callable[[], Iterable[Table]]) -> None:
+        """Raise InputError, naming both places, if two rows of all tables together are the same."""
+        hashes = np.sort(np.concatenate([np.empty(0, np.uint64), *self._hashes]))
+        repeated = np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
+        if not len(repeated):
+            return
+        suspects = []
+        for table in tables():
+            rows = table.frame.select(self.keys)
+            is_suspect = pl.Series(np.isin(row_hashes(*rows), repeated))
+            first = table.number(0) if len(rows) else 0
+            at = pl.int_range(first, first + len(rows), eager=True) if table.lines is None else table.lines
+            suspects.append(rows.with_columns(at.alias("at")).filter(is_suspect))
+        frame = pl.concat(suspects).with_columns(first=pl.col("at").min().over(self.keys))
+        for row in frame.filter(pl.col("at") > pl.col("first")).head(1).iter_rows(named=True):
+            what = " with ".join(f"{key} {show(row[key])}" for key in self.keys)
+            if table.line is None:
+                problem = f"row {row['at']} repeats row {row['first']}: {what}"
+                raise InputError(problem, path=table.path)
+            raise InputError(f"repeats line {row['first']}: {what}", path=table.path, line=row["at"])
+
+
+def row_hashes(*columns: Any) -> NDArray[np.uint64]:
+    """A 64-bit hash of each row. Equal rows have equal hashes within one process.
+
+    Column by column: hashing a frame wakes the threads of Polars, which a forked process lacks.
+    """
+    first, *others = (pl.Series(column).hash().to_numpy() for column in columns)
+    return sum((other * np.uint64(0x9E3779B97F4A7C15) for other in others), first)
 
 
 def strings(values: Sequence[str | None]) -> pa.StringArray:
@@ -285,23 +294,17 @@ def batch_of(ids: pa.Array, texts: pa.Array) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([ids, texts], ["doc_id", "text"])
 
 
-def join_fields(fields: Sequence[pa.Array]) -> pa.Array:
-    """The fields of each document joined with one space; missing and empty ones leave no trace."""
-    if len(fields) == 1:
-        return fields[0]
-    parts = [pl.Series(str(number), pl.from_arrow(field)) for number, field in enumerate(fields)]
-    joined = pl.concat_str(pl.all().replace("", None), separator=" ", ignore_nulls=True)
-    return pl.DataFrame(parts).select(joined).to_series().to_arrow(compat_level=pl.CompatLevel.newest())
-
-
 def documents(rows: Table, id_column: str, fields: Sequence[str]) -> pa.RecordBatch:
-    """Rows as documents; texts stay views of the memory that they are in."""
+    """Rows as documents, their fields joined with one space; missing and empty ones leave no trace."""
     ids = rows.ids(id_column).to_arrow(compat_level=pl.CompatLevel.oldest()).cast(pa.string())
-    texts = []
-    for field in fields:
-        text = rows.text(field) if field == TITLE and len(fields) > 1 else rows.texts(field)
-        texts.append(text.to_arrow(compat_level=pl.CompatLevel.newest()))
-    return batch_of(ids, join_fields(texts))
+    texts = [
+        rows.text(field) if field == TITLE and len(fields) > 1 else rows.texts(field) for field in fields
+    ]
+    text = texts[0]
+    if len(texts) > 1:
+        joined = pl.concat_str(pl.all().replace("", None), separator=" ", ignore_nulls=True)
+        text = pl.DataFrame(texts).select(joined).to_series()
+    return batch_of(ids, text.to_arrow(compat_level=pl.CompatLevel.newest()))  # a view of its memory
 
 
 SPELLINGS = {

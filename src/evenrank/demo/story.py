@@ -18,8 +18,8 @@ from evenrank import demo
 from evenrank.auditing.result import Audit
 from evenrank.data.read import read_qrels
 from evenrank.data.runs import read_run, write_run
-from evenrank.mitigate.counterfactuals import Counterfactual
 from evenrank.mitigate.curve import TradeOff
+from evenrank.mitigate.mirror import Mirror
 
 RANKERS = ("bm25", "bm25+rm3")
 LIMIT = 0.1
@@ -46,7 +46,7 @@ class Story:
     audit: Audit
     within: TradeOff
     learned: TradeOff
-    mirrored: Counterfactual
+    mirrored: Mirror
     report: Path
 
 
@@ -78,7 +78,7 @@ def tell(folder: Path, *, say: Callable[[str], None] = lambda _: None) -> Story:
     )
     runs[AWARE] = learned.chosen.run.filter(pl.col("rank") <= DEPTH)
     say("swap women and men in the texts, and rank again")
-    mirrored = er.counterfactual(docs, queries, rankers=["bm25+rm3"])
+    mirrored = er.mirror(docs, queries, rankers=["bm25+rm3"], pairs=True)
     say(f"audit {len(runs)} runs")
     result = er.audit(
         runs, docs=docs, tally=tally, queries=queries, qrels=qrels, genders=genders, baseline="bm25"
@@ -103,7 +103,7 @@ def _compiling_beside() -> Iterator[None]:
     if (os.cpu_count() or 1) < 2:
         yield
         return
-    command = [sys.executable, "-c", "from evenrank.mitigate.constrain.solving import warm_up; warm_up()"]
+    command = [sys.executable, "-c", "from evenrank.mitigate._solver.lists import warm_up; warm_up()"]
     beside = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         yield

@@ -1,54 +1,27 @@
-"""Measures of bias in ranked lists: one small file for each family; `base.py` says how to add one.
-
-=================  =======================================================================
-base.py            what a measure is: `BiasMeasure`, `LinearMeasure`; which way is better
-views.py           how measures see the inputs: words, groups, a dictionary, genderedness
-inputs.py          everything that is measured, opened once
-evaluate.py        `measure`: runs × measures → values with intervals
-results.py         what measuring gives
-explain.py         which words, documents and queries make up a value
-parse.py           measures and conditions as text; measures from outside the package
-bind.py            `bind`: our measures inside ir_measures and PyTerrier
-lists.py           ranked lists as arrays; where a document stands in a table
-rank_bias.py       RaB and ARaB: which group the top of a ranking favours
-neutrality.py      neutrality, FaiRR and NFaiRR: do neutral documents stand at the top
-gsr/               GSR: do lists speak the gendered language that their queries suggest
-dictionary.py      LIWC: the gender words of a psychological dictionary in the top documents
-groups.py          what measures of groups share; document_groups.py: labels, attributes, targets
-parity.py          rND, rKL, rRD and FAIR: is a group's share in every prefix what it should be
-skew.py            Skew, MinSkew, MaxSkew and NDKL: are groups shown in the shares they should have
-exposure.py        Exposure, ExposureGap, DemographicParity, DisparateTreatment, AWRF: who gets attention;
-                   nDCGxAWRF: relevant and fair at once
-expected_exposure.py  EEL, EED, EER: exposure of groups over several rankings of a query
-representation.py  MB and representation bias; labelled_lists.py: `represent`, of labelled lists
-variants.py        VarRaB, VarARaB, VarNDRaB: does a neutral query find what its male variant finds
-disparity.py       `disparity`: are queries of one gender served better
-association.py     `association`: how close queries stand to their own relevant documents
-=================  =======================================================================
-"""
+"""Measures of bias in ranked lists: one small file for each family; CONTRIBUTING says how to add one."""
 
 # Importing a family registers its measures by name.
 from evenrank.measures.bind import bind
 from evenrank.measures.dictionary import LIWC
 from evenrank.measures.evaluate import measure
-from evenrank.measures.expected_exposure import EED, EEL, EER
 from evenrank.measures.explain import Attribution
 from evenrank.measures.exposure import (
     AWRF,
+    EED,
+    EEL,
+    EER,
     DemographicParity,
     DisparateTreatment,
     Exposure,
     ExposureGap,
     nDCGxAWRF,
 )
-from evenrank.measures.gsr.measure import GSR
-from evenrank.measures.gsr.results import Reinforcement, compare_reinforcement
-from evenrank.measures.labelled_lists import represent
+from evenrank.measures.gsr.measure import GSR, Reinforcement
 from evenrank.measures.neutrality import FaiRR, NFaiRR
 from evenrank.measures.parity import FAIR, rKL, rND, rRD
 from evenrank.measures.parse import Condition, parse_condition
 from evenrank.measures.rank_bias import ARaB, RaB
-from evenrank.measures.representation import MB, Representation
+from evenrank.measures.representation import MB, Representation, represent
 from evenrank.measures.results import Measurement, Measurements
 from evenrank.measures.skew import NDKL, MaxSkew, MinSkew, Skew
 from evenrank.measures.variants import VarARaB, VarNDRaB, VarRaB
@@ -84,7 +57,6 @@ __all__ = [
     "VarNDRaB",
     "VarRaB",
     "bind",
-    "compare_reinforcement",
     "measure",
     "nDCGxAWRF",
     "parse_condition",

@@ -169,5 +169,5 @@ def pair_scores(x: Any) -> pl.DataFrame:
     doc_ids = table.ids("doc_id") if has_docs else pl.lit(None, pl.String).alias("doc_id")
     frame = table.frame.select(table.ids("query_id"), doc_ids, table.numbers("score"))
     if has_docs:
-        replace(table, frame=frame).once("query_id", "doc_id")
+        replace(table, frame=frame).require_unique("query_id", "doc_id")
     return frame

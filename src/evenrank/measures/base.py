@@ -14,18 +14,16 @@ from numpy.typing import NDArray
 
 from evenrank import stats
 from evenrank.errors import InputError, choice_hint
-from evenrank.measures.lists import Floats, PerQuery, RankedLists, RankWeights
-from evenrank.measures.results import Change, Options, Summary
-from evenrank.measures.views import View, Words
+from evenrank.measures.lists import Floats, PerQuery, RankedLists, RankWeights, View, Words
+from evenrank.measures.results import QUANTILES, Options, Summary
 from evenrank.show.numbers import toward
 
 if TYPE_CHECKING:
     from evenrank.measures.parse import Condition
-    from evenrank.measures.results import Measurement
 
 LARGEST = 2**63 - 1
 """The largest whole number that arrays hold."""
-T = TypeVar("T")
+M = TypeVar("M", bound="BiasMeasure")
 Preferred = Literal["zero", "high", "low", "one"]
 """Where good values lie."""
 _PREFERRED: tuple[Preferred, ...] = ("zero", "high", "low", "one")
@@ -49,8 +47,8 @@ class BiasMeasure(Measure):
     Attributes
     ----------
     PREFERRED
-        Where good values lie: near `zero`, near `one`, `high` or `low`. Near zero, for a measure with a sign,
-        unless it says otherwise.
+        Where good values lie: near `zero`, near `one`, `high` or `low`. Where it is zero the sign means a
+        direction, and the mean of absolute values is reported too.
     BEST
         The best value that there can be, if it is known and not 0.
     MEANING
@@ -60,8 +58,6 @@ class BiasMeasure(Measure):
         How to read sign and size, in a few words, where `PREFERRED` does not say it.
     REFERENCE
         What a value has to be compared with, where none is good in itself.
-    SIGNED
-        Whether values lie on one side or the other of 0, so that the mean of absolute values says more.
     SIGN_NAMES_GROUP
         Whether the sign names a group: that which `pair(groups)` gives first above 0, else the second.
     ORDER_MATTERS
@@ -71,8 +67,6 @@ class BiasMeasure(Measure):
         one), or `Genderedness` (the leaning of texts).
     NEEDS
         What it looks at: `tally`, `background`, `docs`, `queries`, `qrels`; without them it is refused.
-    ALTERNATIVES
-        For something it needs, what else could be done than give it.
     """
 
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {}  # noqa: RUF012 (as ir_measures declares it)
@@ -86,9 +80,8 @@ class BiasMeasure(Measure):
     REFERENCE: ClassVar[str] = ""
     SIGN_NAMES_GROUP: ClassVar[bool] = False
     LINEAR: ClassVar[bool] = False  # a sum over the documents of a list, see `LinearMeasure`
-    SIGNED: ClassVar[bool] = False
+    SEQUENCES: ClassVar[bool] = False  # looks at several rankings of a query, where there are some
     ORDER_MATTERS: ClassVar[bool] = True
-    ALTERNATIVES: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, **params: Any) -> None:
         checked = check_params(self.NAME, self.SUPPORTED_PARAMS, params)
@@ -99,6 +92,11 @@ class BiasMeasure(Measure):
     def validate_params(self) -> None:
         require_params(self)
         self.validated = True
+
+    @property
+    def SIGNED(self) -> bool:
+        """Whether values lie on one side or the other of 0, so that the mean of absolute values says more."""
+        return self.PREFERRED == "zero"
 
     def depth(self) -> int:
         """How far down the list the measure looks."""
@@ -123,14 +121,8 @@ class BiasMeasure(Measure):
         """The two groups (of, against) that the measure compares, if it does."""
         raise NotImplementedError
 
-    def summarise(self, found: PerQuery, chosen: NDArray[np.bool_], options: Options) -> Summary:
-        """The measure over the chosen lists: the mean of their values, with its interval."""
-        return Summary.over(found.values, found.parts, chosen, signed=self.SIGNED, options=options)
-
     def __abs__(self) -> BiasMeasure:
-        """The same measure without its sign, query by query: see `absolute.py`."""
-        from evenrank.measures.absolute import Absolute
-
+        """The same measure without its sign, query by query."""
         return Absolute(self)
 
     def limited(self, condition: Condition) -> Condition:
@@ -194,22 +186,16 @@ class LinearMeasure(BiasMeasure):
         """`values`, computed once for the lists."""
         return lists.cached(("values", self), lambda: np.asarray(self.values(lists), dtype=np.float64))
 
+    def each_scale(self, lists: RankedLists) -> Floats | None:
+        """`scale`, computed once for the lists."""
+        return lists.cached(("scale", self), lambda: self.scale(lists))
+
     def scaled(self, sums: Floats, lists: RankedLists) -> Floats:
         """Sums over the lists as values: divided by the scale, NaN where that is not above 0."""
-        scale = lists.cached(("scale", self), lambda: self.scale(lists))
+        scale = self.each_scale(lists)
         if scale is None:
             return sums
         return np.divide(sums, scale, out=np.full(len(sums), np.nan), where=scale > 0)
-
-    def expected(self, lists: RankedLists) -> Floats:
-        """The sum of each list in expectation over all orders of its documents: (Σ weights / n) · Σ values.
-
-        The lists have to be whole. `scaled` makes values of it.
-        """
-        cutoff = int(self["cutoff"])
-        lengths, which = np.unique(lists.lengths, return_inverse=True)
-        means = np.array([self.weights(n, min(n, cutoff)).sum() / n for n in lengths.tolist()])
-        return np.add.reduceat(self.each_value(lists), lists.starts) * means[which]
 
     def contributions(self, lists: RankedLists) -> Floats:
         """What each document of the lists adds to the value of its list."""
@@ -219,25 +205,63 @@ class LinearMeasure(BiasMeasure):
         scale = self.scaled(np.ones(len(lists.lengths)), lists)
         return added if (scale == 1).all() else added * np.repeat(scale, lists.lengths)
 
-    def line(self, lists: RankedLists, query: int) -> tuple[Floats, Floats] | None:
-        """Weights of the ranks and values of the documents of one list; None where it is undefined."""
-        cutoff = int(self["cutoff"])
-        start, n = int(lists.starts[query]), int(lists.lengths[query])
-        values = self.each_value(lists)[start : start + n]
-        scale = lists.cached(("scale", self), lambda: self.scale(lists))
-        if scale is not None:
-            if not scale[query] > 0:
-                return None
-            values = values / scale[query]
-        return self.weights(min(n, cutoff), cutoff), values
-
     def curves(self) -> tuple[BiasMeasure, ...]:
         """The measure itself, where nothing but the cut-off was chosen."""
         return (type(self)(),) if set(self.params) <= {"cutoff"} else ()
 
 
-def register(measure: BiasMeasure) -> None:
-    """Make a measure known by its name to ir_measures and to our parser.
+class Absolute(BiasMeasure):
+    """The absolute value of a measure that has a sign, query by query; its value is their mean.
+
+    abs(ARaB@10) = (1/N) Σ_q |ARaB_10(q)|. Never negative, 0 only where every query is in balance: opposite
+    queries do not cancel, as they do in the mean of ARaB@10. Made by `abs(ARaB @ 10)` or out of the text
+    `abs(ARaB@10)`.
+
+    It is not made for GSR, whose value is one slope over all queries and not a mean.
+    """
+
+    SHORT_DESC = "Mean over queries of the measure's absolute value."
+    PREFERRED = "low"
+    MEANING = (
+        "How far the results of single queries lean, to either side: the mean of absolute values, in which "
+        "opposite queries do not cancel out."
+    )
+    AT_PARAM = ""
+
+    def __init__(self, inner: Measure) -> None:
+        if not isinstance(inner, BiasMeasure) or not inner.SIGNED:
+            raise InputError(f"abs() takes a measure with a sign, such as ARaB@10; {inner} has none")
+        if inner.REFERENCE:
+            raise InputError(
+                f"{inner} is one value over all queries, not a mean, so abs({inner}) does not exist; "
+                f"measure {inner} itself"
+            )
+        require_params(inner)
+        super().__init__()
+        self.inner = inner
+        self.__name__ = self.NAME = f"abs({inner})"
+        for name in ("NEEDS", "ORDER_MATTERS", "VIEW", "SEQUENCES"):
+            setattr(self, name, getattr(inner, name))
+
+    def __call__(self, **params: Any) -> BiasMeasure:
+        raise InputError(f"set the parameters of the measure within abs(), as in abs({self.inner})")
+
+    def depth(self) -> int:
+        return self.inner.depth()
+
+    def background_depth(self) -> int:
+        return self.inner.background_depth()
+
+    def check_groups(self, groups: tuple[str, ...]) -> None:
+        self.inner.check_groups(groups)
+
+    def per_query(self, lists: RankedLists) -> PerQuery:
+        result = self.inner.per_query(lists)
+        return PerQuery(np.abs(result.values), undefined=result.undefined)
+
+
+def register(measure: M) -> M:
+    """Make a measure known by its name to ir_measures and to our parser, and return it.
 
     What it says of itself is checked here, once, so that no report stumbles over it.
     """
@@ -259,6 +283,7 @@ def register(measure: BiasMeasure) -> None:
             "rename one of them"
         )
     ir_measures.measures.registry[measure.NAME] = measure
+    return measure
 
 
 def _defined_in(measure: Measure) -> str:
@@ -317,6 +342,32 @@ def require_params(measure: Measure) -> None:
             raise InputError(f"{measure.NAME} needs {what}, as in {at}")
 
 
+def summarise(
+    values: Floats, parts: Mapping[str, Floats], chosen: NDArray[np.bool_], *, signed: bool, options: Options
+) -> Summary:
+    """A measure over the chosen queries that have a value: the mean of their values, with its interval."""
+    chosen = chosen & ~np.isnan(values)
+    taken = values[chosen]
+    if not len(taken):
+        return Summary()
+    low = high = None
+    if options.confidence is not None and len(taken) > 1:
+        interval = stats.mean_interval(
+            taken, confidence=options.confidence, resamples=options.resamples, seed=options.seed
+        )
+        low, high = interval.low, interval.high
+    return Summary(
+        value=float(taken.mean()),
+        low=low,
+        high=high,
+        queries=len(taken),
+        parts={name: float(part[chosen].mean()) for name, part in parts.items()},
+        abs=float(np.abs(taken).mean()) if signed else None,
+        spread=float(taken.std(ddof=1)) if len(taken) > 1 else None,
+        quantiles=dict(zip(map(str, QUANTILES), np.quantile(taken, QUANTILES).tolist(), strict=True)),
+    )
+
+
 def unwrap_abs(measure: Any) -> Any:
     """The measure that is computed: for abs(m) that is m."""
     return getattr(measure, "inner", measure)
@@ -336,7 +387,7 @@ def preferred_direction(measure: Measure) -> Preferred:
     """Where good values of a measure lie: the one place where that is decided."""
     if not isinstance(measure, BiasMeasure):
         return "high"
-    return measure.PREFERRED or ("zero" if measure.SIGNED else None)  # type: ignore[return-value]  # see `register`
+    return measure.PREFERRED  # type: ignore[return-value]  # see `register`
 
 
 def distance_from_ideal(measure: Measure, values: Floats) -> Floats:
@@ -353,19 +404,6 @@ def distance_name(measure: Measure) -> str:
     return {"zero": f"abs({measure})", "one": f"abs({measure} - 1)"}.get(
         preferred_direction(measure), str(measure)
     )
-
-
-def paired_change(mine: Measurement, theirs: Measurement, *, confidence: float, seed: int) -> Change:
-    """One run against another by Student's paired test."""
-    query_ids, a, b = mine.beside(theirs)
-    return Change(stats.paired(a, b, confidence=confidence, seed=seed), query_ids, a - b)
-
-
-def compare(mine: Measurement, theirs: Measurement, *, confidence: float = 0.95, seed: int = 0) -> Change:
-    """One run against another, as the measure itself compares them."""
-    how = getattr(mine.measure, "compare", paired_change)
-    result: Change = how(mine, theirs, confidence=confidence, seed=seed)
-    return result
 
 
 def sign_names_group(measure: Measure | None) -> TypeGuard[BiasMeasure]:

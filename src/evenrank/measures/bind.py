@@ -9,7 +9,6 @@ them gets a value (see `bind`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cached_property
 from typing import Any, Unpack
 from weakref import WeakValueDictionary
 
@@ -19,12 +18,15 @@ from ir_measures.measures import Measure
 from ir_measures.providers import Evaluator, Provider
 from ir_measures.util import Metric, QrelsConverter, RunConverter
 
+from evenrank.data.read import described, fingerprint
 from evenrank.data.runs import read_run
+from evenrank.data.schema import QRELS_SCHEMA, RUN_SCHEMA
 from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure, is_bias
-from evenrank.measures.evaluate import listed_measures
+from evenrank.measures.evaluate import listed_measures, measured
 from evenrank.measures.inputs import Inputs, MeasureInputs
-from evenrank.measures.views import View, view_key, views_of
+from evenrank.measures.lists import View, ranked_queries, views_of
+from evenrank.measures.results import Options
 from evenrank.parallel import refuse_after_fork
 
 _BOUND: WeakValueDictionary[str, BoundMeasure] = WeakValueDictionary()
@@ -35,10 +37,10 @@ class BoundMeasure(Measure):
 
     DEFAULT = 0.0
 
-    def __init__(self, measure: BiasMeasure, view: View, name: str) -> None:
+    def __init__(self, measure: BiasMeasure, inputs: Inputs, name: str) -> None:
         super().__init__(**measure.params)
         self.measure = measure
-        self.view = view
+        self.inputs = inputs
         self.name = name
         # ir_measures and PyTerrier tell measures apart by what they print. The first to be bound is called
         # as it is; while it lives, one bound to something else carries a fingerprint of that.
@@ -119,14 +121,25 @@ def bind(
     inputs = Inputs.open(None, tally=tally, **given)
     wanted = listed_measures(measures)
     biases = [measure for measure in wanted if is_bias(measure)]
-    if inputs.counting(biases) and not inputs.countable:
+    if inputs.reading_tally(biases) and not inputs.has_tally:
         raise InputError("bound measures need a tally, or docs to make one from")
-    views = views_of(inputs, biases)
-    for view in views.values():
+    names: dict[Measure, str] = {}
+    for view in views_of(inputs, biases).values():
         view.check()
-    names = {view: view.name for view in views.values()}
-    _install()
-    return [BoundMeasure(m, (view := views[view_key(m)]), names[view]) if is_bias(m) else m for m in wanted]
+        names |= dict.fromkeys(view.measures, _name(view))
+    if not any(isinstance(provider, EvenrankProvider) for provider in ir_measures.DefaultPipeline.providers):
+        ir_measures.DefaultPipeline.providers.insert(0, EvenrankProvider())
+    return [BoundMeasure(m, inputs, names[m]) if is_bias(m) else m for m in wanted]
+
+
+def _name(view: View) -> str:
+    """Eight characters that differ where what the measures look at differs."""
+    inputs, facts = view.inputs, view.provenance() | {"missing": view.inputs.missing}
+    if view.tally is None and inputs.docs is not None:
+        facts["docs"] = inputs.docs.fingerprint()
+    looked_up = None if view.tally is None else view.tally.frame
+    tables = [looked_up, inputs.queries, inputs.background, described(facts)]
+    return fingerprint(tables)[:8]
 
 
 class EvenrankProvider(Provider):
@@ -139,73 +152,61 @@ class EvenrankProvider(Provider):
 
     def _evaluator(self, measures: Iterable[Measure], qrels: Any) -> BoundEvaluator:
         rows = [(q.query_id, q.doc_id, q.relevance) for q in QrelsConverter(qrels).as_namedtuple_iter()]
-        judged = dict.fromkeys(query for query, _, _ in rows)
-        return BoundEvaluator(list(measures), list(judged), rows)
+        return BoundEvaluator(list(measures), pl.DataFrame(rows, schema=QRELS_SCHEMA, orient="row"))
 
 
 class BoundEvaluator(Evaluator):
     """Values of bound measures for each judged query, or for each query of the run if none is judged."""
 
-    def __init__(self, measures: list[Measure], judged: list[str], qrels: list[tuple[str, str, int]]) -> None:
-        super().__init__(measures, judged)
-        self._rows = qrels
-
-    @cached_property
-    def qrels(self) -> pl.DataFrame | None:
-        schema = {"query_id": pl.String, "doc_id": pl.String, "relevance": pl.Int64}
-        return pl.DataFrame(self._rows, schema=schema, orient="row") if self._rows else None
+    def __init__(self, measures: list[Measure], qrels: pl.DataFrame) -> None:
+        super().__init__(measures, qrels["query_id"].unique(maintain_order=True).to_list())
+        self.qrels = qrels if len(qrels) else None
 
     def _iter_calc(self, run: Any) -> Iterator[Metric]:
-        table = _table(run)
-        frame = read_run(table) if table.height else None
-        ranked = [] if frame is None else frame.filter(pl.col("rank") == 1)["query_id"].to_list()
-        for view, measures in _by_view(self.measures).items():
-            listed = self._listed(view, ranked)
-            result = {} if frame is None else view.values(frame, [b.measure for b in measures], self.qrels)
+        if not hasattr(run, "itertuples"):  # pandas is read by column
+            run = list(RunConverter(run).as_namedtuple_iter())
+        frame = read_run(run) if len(run) else pl.DataFrame(schema=RUN_SCHEMA)
+        ranked = ranked_queries(frame).to_list()
+        for (inputs, has_queries), measures in self._sharing().items():
+            # PyTerrier wants the same queries for all measures, and others list the judged ones.
+            listed = dict.fromkeys(self.qrel_qids)
+            if not listed:
+                more = [] if inputs.queries is None else inputs.queries["query_id"].to_list()
+                listed = dict.fromkeys([*ranked, *more])
+            result = None
+            if ranked:
+                if has_queries:
+                    _refuse_batch(measures[0].measure, inputs.queries, {*ranked, *self.qrel_qids})
+                of_run = inputs.of_runs(
+                    {"the run": frame},
+                    background=inputs.background,
+                    qrels=self.qrels,
+                    queries=inputs.queries if has_queries else None,  # else all that are ranked count
+                )
+                result = measured(of_run, [bound.measure for bound in measures], Options(confidence=None))
             for bound in measures:
-                values = result.get(bound.measure, {})
+                values = {} if result is None else result[bound.measure].per_query()
                 scale = len(listed) / len(values) if values else 0.0
                 unlisted = sum(value for query, value in values.items() if query not in listed)
                 for query in listed:
                     value = scale * (values.get(query, 0.0) + unlisted / len(listed))
                     yield Metric(query_id=query, measure=bound, value=value)
 
-    def _listed(self, view: View, ranked: Iterable[str]) -> dict[str, None]:
-        if self.qrel_qids:  # PyTerrier wants the same queries for all measures, and others list these
-            return dict.fromkeys(self.qrel_qids)
-        queries = view.inputs.queries
-        requested = [] if queries is None else queries["query_id"].to_list()
-        return dict.fromkeys([*self.qrel_qids, *ranked, *requested])
+    def _sharing(self) -> dict[tuple[Inputs, bool], list[BoundMeasure]]:
+        """The measures that are bound to the same inputs; those that need queries apart."""
+        result: dict[tuple[Inputs, bool], list[BoundMeasure]] = {}
+        for bound in self.measures:
+            if isinstance(bound, BoundMeasure):
+                key = bound.inputs, "queries" in bound.measure.NEEDS
+                result.setdefault(key, []).append(bound)
+        return result
 
 
-def _table(run: Any) -> pl.DataFrame:
-    """Columns of a run in any of the shapes that ir_measures takes."""
-    schema = {"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64}
-    if hasattr(run, "itertuples"):  # pandas: by column, a hundred times as quick as by row
-        return pl.DataFrame(
-            {
-                "query_id": map(str, run["query_id"]),
-                "doc_id": map(str, run["doc_id"]),
-                "score": run["score"].to_numpy(),
-            },
-            schema=schema,
+def _refuse_batch(measure: Measure, queries: Any, present: set[str]) -> None:
+    """Refuse one batch of several: a slope over its queries is not the slope over all."""
+    count = sum(query in present for query in queries["query_id"].to_list())
+    if 2 * count <= len(queries):
+        raise InputError(
+            f"{measure} is a slope over all queries, but only {count:,} of the {len(queries):,} bound ones "
+            "are judged or ranked; evaluate without batch_size, and bind the queries that are evaluated"
         )
-    rows = RunConverter(run).as_namedtuple_iter()
-    return pl.DataFrame(
-        [(str(row.query_id), str(row.doc_id), float(row.score)) for row in rows], schema=schema, orient="row"
-    )
-
-
-def _by_view(measures: Iterable[Measure]) -> dict[View, list[BoundMeasure]]:
-    result: dict[View, list[BoundMeasure]] = {}
-    for measure in measures:
-        if isinstance(measure, BoundMeasure):
-            result.setdefault(measure.view, []).append(measure)
-    return result
-
-
-def _install() -> None:
-    """Put our provider into ir_measures' default pipeline, once."""
-    installed = ir_measures.DefaultPipeline.providers
-    if not any(isinstance(provider, EvenrankProvider) for provider in installed):
-        installed.insert(0, EvenrankProvider())

@@ -5,7 +5,6 @@ A. Bigdeli, thesis, Section 3.2.2.2 and Tables 3.8, 4.1 and 4.2.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -16,9 +15,8 @@ from ir_measures.measures import ParamInfo
 
 from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure, LinearMeasure, Param, PerQuery, Preferred, register
-from evenrank.measures.lists import Floats, RankedLists
+from evenrank.measures.lists import Floats, RankedLists, View
 from evenrank.measures.rank_bias import rab_weights
-from evenrank.measures.views import View
 
 if TYPE_CHECKING:
     from evenrank.measures.parse import Condition
@@ -36,10 +34,9 @@ class Dictionary(View):
         docs = self.inputs.docs
         if docs is None:
             raise InputError(f"{self.measures[0]} needs {self.NEEDED}")
-        tops = [*self.wanted_texts(explain=True)]
-        if not tops:
+        if not self.inputs.runs:
             return self._counted(docs)
-        texts = docs.texts(dict.fromkeys(pl.concat(tops).to_list()))
+        texts = docs.texts(self.inputs.top_documents(self.depth))
         columns = {"doc_id": list(texts), "text": list(texts.values())}
         return self._counted(pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String)))
 
@@ -64,12 +61,9 @@ class Dictionary(View):
 
         return Matcher(self.words, self.tokenizer)
 
-    @property
-    def name(self) -> str:
-        return self._looked_at(self.inputs.queries)
-
-    def wanted_texts(self, *, explain: bool) -> Iterable[pl.Series]:
-        return self._top(self.depth)
+    def expect_texts(self, *, explain: bool) -> None:
+        if self.inputs.docs is not None:
+            self.inputs.docs.expect(self.inputs.top_documents(self.depth))
 
     def provenance(self) -> dict[str, Any]:
         return {"dictionary": self.tally.provenance}
@@ -88,7 +82,6 @@ class DictionaryBias(LinearMeasure):
     """
 
     __name__ = NAME = "LIWC"
-    PRETTY_NAME = "Dictionary bias"
     SHORT_DESC = "Mean over queries of |male % − female %| over the top k documents."
     PREFERRED: ClassVar[Preferred | None] = "low"
     MEANING = "How far the top {k} documents lean to female or to male words, in percent of words."
@@ -103,7 +96,7 @@ class DictionaryBias(LinearMeasure):
     def __init__(self, **params: Any) -> None:
         super().__init__(**params)
         # A matter of the parameter: an absolute value is not linear in the documents.
-        self.LINEAR = self.SIGNED = bool(self["signed"])  # type: ignore[misc]
+        self.LINEAR = bool(self["signed"])  # type: ignore[misc]
         if self["signed"]:
             self.PREFERRED = "zero"  # type: ignore[misc]
             self.MEANING = "How far the top {k} documents lean to male words, in percent of words."  # type: ignore[misc]

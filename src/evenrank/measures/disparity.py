@@ -21,13 +21,12 @@ from evenrank.data.read import fingerprint, read_genders, read_qrels, read_table
 from evenrank.data.runs import read_run
 from evenrank.errors import InputError
 from evenrank.measures.base import is_bias
-from evenrank.measures.evaluate import effectiveness, listed_measures
+from evenrank.measures.effectiveness import score_effectiveness
+from evenrank.measures.evaluate import listed_measures
 from evenrank.measures.inputs import named_runs
 from evenrank.measures.parse import parse
 from evenrank.show.grid import Displayed
 from evenrank.stats import Comparison
-
-_GENDERS = ("female", "male", "neutral", "other")
 
 
 def percent_of_lower(male: float, female: float) -> float | None:
@@ -167,25 +166,17 @@ class Disparities(Displayed):
     def __getitem__(self, key: str | tuple[str, str | Measure]) -> Disparity:
         """The disparity of a run; with several measures by run and measure: `["bm25", "RR@10"]`."""
         run, requested = key if isinstance(key, tuple) else (key, None)
-        of_run = {one.measure: one for one in self.results if one.run == run}
-        if not of_run:
-            runs = dict.fromkeys(one.run for one in self.results)
-            raise InputError(f"there is no run {run!r}; one of {', '.join(runs)}")
-        names = ", ".join(map(str, of_run))
-        if requested is None:
-            if len(of_run) > 1:
-                example = f"[{run!r}, {str(next(iter(of_run)))!r}]"
-                raise InputError(f"there are several measures; name one of {names}, as in {example}")
-            return next(iter(of_run.values()))
-        measure = parse(requested)
-        if measure not in of_run:
-            raise InputError(f"{measure} was not measured; one of {names}")
-        return of_run[measure]
+        measure = None if requested is None else parse(requested)
+        matches = [one for one in self if one.run == run and measure in (None, one.measure)]
+        if len(matches) != 1:
+            known = ", ".join(f"[{one.run!r}, {str(one.measure)!r}]" for one in self)
+            raise InputError(f"{key!r} does not name one result; there are {known}")
+        return matches[0]
 
     def frame(self) -> pl.DataFrame:
         """One row for each run and measure."""
         rows = []
-        for one in self.results:
+        for one in self:
             row = one.to_dict()
             means, queries = row.pop("means"), row.pop("queries")
             row.pop("paired", None)
@@ -261,23 +252,20 @@ def disparity(
     permutation = partial(stats.permutation, confidence=confidence, draws=draws, seed=seed)
     results: dict[tuple[str, Measure], Disparity] = {}
     for name, run in frames.items():
-        ids, values = effectiveness(run, judged, measures)
+        scores = score_effectiveness(run, judged, measures)
         for one in measures:
-            table = pl.DataFrame({"query_id": ids, "value": values[one]})
+            table = pl.DataFrame({"query_id": scores.query_ids, "value": scores.per_query[one].values})
             table = table.join(labels, on="query_id", maintain_order="left").drop_nans("value")
-            sides = {gender: side for gender in _GENDERS if len(side := _side(table, gender))}
-            for gender in ("male", "female"):
-                if gender not in sides:
-                    raise InputError(f"no judged query is labelled {gender}; check the gender labels")
-            means = {gender: float(side.mean()) for gender, side in sides.items()}
+            male, female = _sides(table)
+            means = dict(table.group_by("gender").agg(pl.col("value").mean()).sort("gender").iter_rows())
             results[name, one] = Disparity(
                 run=name,
                 measure=one,
                 means=means,
-                queries={gender: len(side) for gender, side in sides.items()},
+                queries=dict(table["gender"].value_counts().sort("gender").iter_rows()),
                 percent=percent_of_lower(means["male"], means["female"]),
-                welch=stats.welch(sides["male"], sides["female"], confidence=confidence),
-                permutation=permutation(sides["male"], sides["female"]),
+                welch=stats.welch(male, female, confidence=confidence),
+                permutation=permutation(male, female),
                 paired=None if matched is None else _paired(table, matched, confidence),
                 values=table,
             )
@@ -307,41 +295,38 @@ def disparity(
     )
 
 
-def _side(table: pl.DataFrame, gender: str) -> np.ndarray:
-    return table.filter(pl.col("gender") == gender)["value"].to_numpy()
+def _sides(table: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """The values of male and of female queries."""
+    sides = []
+    for gender in ("male", "female"):
+        sides.append(table.filter(gender=gender)["value"].to_numpy())
+        if not len(sides[-1]):
+            raise InputError(f"no judged query is labelled {gender}; check the gender labels")
+    return sides[0], sides[1]
 
 
 def _paired(table: pl.DataFrame, pairs: list[tuple[str, str]], confidence: float) -> Comparison:
-    labelled = {
-        gender: dict(table.filter(gender=gender).select("query_id", "value").iter_rows())
-        for gender in ("male", "female")
-    }
-    sides: dict[str, list[float]] = {"male": [], "female": []}
-    for pair in pairs:
-        for query, gender in zip(pair, sides, strict=True):
-            if query not in labelled[gender]:
+    values = {(query, gender): value for query, value, gender in table.iter_rows()}
+    for male, female in pairs:
+        for query, gender in ((male, "male"), (female, "female")):
+            if (query, gender) not in values:
                 raise InputError(
-                    f"the pair {pair[0]}, {pair[1]}: {query} is not a judged query labelled {gender}; "
+                    f"the pair {male}, {female}: {query} is not a judged query labelled {gender}; "
                     "pairs hold a male query, then a female one"
                 )
-            sides[gender].append(labelled[gender][query])
-    return stats.paired(sides["male"], sides["female"], confidence=confidence)
+    sides = zip(*((values[male, "male"], values[female, "female"]) for male, female in pairs), strict=True)
+    return stats.paired(*map(list, sides), confidence=confidence)
 
 
 def _change(before: Disparity, after: Disparity, permutation: Callable[..., Comparison]) -> Reduction:
     joined = before.values.join(after.values, on="query_id", suffix="_after", maintain_order="left")
     changes = joined.select("gender", value=pl.col("value_after") - pl.col("value"))
     first, second = (each.means["male"] - each.means["female"] for each in (before, after))
-    return Reduction(first, second, permutation(_side(changes, "male"), _side(changes, "female")))
+    return Reduction(first, second, permutation(*_sides(changes)))
 
 
 def _pairs(pairs: Any) -> list[tuple[str, str]]:
     """Read matched queries, the male one first, from a file (with or without a header) or any table."""
-    names = {"male": ("male",), "female": ("female",)}
-    if isinstance(pairs, pl.DataFrame) and pairs.width == 2 and not {*names} <= {*pairs.columns}:
-        pairs = pairs.rows()
-    table = read_table(pairs, names, layouts=[("male", "female")])
-    rows = list(zip(*(table.ids(name).str.strip_chars() for name in names), strict=True))
-    if not rows:
-        raise table.error("there are no pairs of queries")
-    return rows
+    table = read_table(pairs, {"male": ("male",), "female": ("female",)}, layouts=[("male", "female")])
+    table.require_rows("pairs")
+    return list(zip(*(table.ids(name).str.strip_chars() for name in ("male", "female")), strict=True))

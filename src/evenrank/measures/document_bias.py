@@ -6,7 +6,6 @@ the penalty on scores.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,10 +16,9 @@ from evenrank.errors import InputError
 from evenrank.measures.base import LinearMeasure, Param, preferred_direction
 from evenrank.measures.groups import GroupMeasure, Groups
 from evenrank.measures.inputs import Inputs
-from evenrank.measures.lists import Floats, RankedLists
+from evenrank.measures.lists import Floats, RankedLists, view_key, views_of
 from evenrank.measures.parse import parse
 from evenrank.measures.rank_bias import RaB, rab_weights
-from evenrank.measures.views import view_key, views_of
 from evenrank.text.tally import MAGNITUDES
 
 KINDS = (*MAGNITUDES, "liwc", "label")
@@ -58,41 +56,27 @@ def document_measure(bias: Any) -> LinearMeasure:
     """
     if isinstance(bias, LinearMeasure):
         return bias
-    if not isinstance(bias, (str, Measure)):
-        raise InputError(f"bias is {bias!r}; choose one of {', '.join(KINDS)}, or a measure, as in FaiRR@10")
-    name = str(bias).lower()
-    measure: Any  # with a cut-off, which the values of documents do not depend on
+    name = str(bias).lower()  # of these the values of documents do not depend on the cut-off
     if name in MAGNITUDES:
-        measure = RaB(magnitude=name) @ 1
-    elif name == "liwc":
+        return RaB(magnitude=name) @ 1
+    if name == "label":
+        return _Labelled() @ 1  # type: ignore[return-value]
+    if name == "liwc":
         from evenrank.measures.dictionary import LIWC
 
-        measure = LIWC(signed=True) @ 1
-    elif name == "label":
-        measure = _Labelled() @ 1
-    else:
-        try:
-            measure = parse(bias)
-        except InputError:
-            raise InputError(
-                f"bias {str(bias)!r}: choose one of {', '.join(KINDS)}, or a measure that is a sum over "
-                "documents, as in FaiRR@10"
-            ) from None
+        return LIWC(signed=True) @ 1
+    try:
+        measure = parse(bias) if isinstance(bias, str | Measure) else None
+    except InputError:
+        measure = None
+    if measure is None:
+        raise InputError(
+            f"bias is {bias!r}; choose one of {', '.join(KINDS)}, or a measure that is a sum over documents, "
+            "as in FaiRR@10"
+        )
     if not isinstance(measure, LinearMeasure):
         raise InputError(f"{measure} is not a sum over documents, so a single document has no bias")
     return measure
-
-
-def check_read(measure: LinearMeasure, given: Mapping[str, Any]) -> None:
-    """Refuse inputs that the measure of a document's bias would not look at; a tally may be there anyway."""
-    read = measure.VIEW.READS | {"missing", "tally", *measure.NEEDS}
-    if unread := [name for name, value in given.items() if value is not None and name not in read]:
-        raise InputError(
-            f"{unread[0]} is given, but {measure.NAME} does not look at it to tell how one-sided a document "
-            "is; leave it out"
-        )
-    if measure.VIEW is Groups and given.get("labels") is not None and given.get("lexicon") is not None:
-        raise InputError("lexicon is given beside labels, which tell the groups; give one of them")
 
 
 def document_bias(run: Any, bias: Any = "tf", **given: Any) -> Floats:
@@ -110,7 +94,6 @@ def document_bias(run: Any, bias: Any = "tf", **given: Any) -> Floats:
     given
         What the measure looks at, as for :func:`evenrank.measure`: tally, docs, lexicon, labels, dictionary.
     """
-    check_read(document_measure(bias), given)
     frame = read_run(run)
     if frame.is_empty():
         return np.zeros(0)

@@ -4,18 +4,15 @@ Groups are given by a table of labels, or inferred from a tally by majority. A d
 0.3 unknown, or female and a physicist: labels are read as rows of document, attribute, group and share, and
 crossed groups (gender × field) are shown in the product of the shares, as in the TREC Fair Ranking track of
 2022. What labels do not say of a document is `unknown`, a group like the others wherever an attribute is
-named. Targets are the true share of each group for each query, as exact fractions.
+named. Targets are the true share of each group for each query.
 """
 
 from __future__ import annotations
 
-import os
+import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
-from fractions import Fraction
-from functools import cached_property
 from itertools import product
 from numbers import Real
 from pathlib import PurePath
@@ -23,9 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from evenrank.data.read import as_frame, fingerprint, is_frame, is_path, read_table
-from evenrank.data.schema import DOC_ID, Table, listing, pick, show
+from evenrank.data.schema import DOC_ID, Path, Table, listing, pick, show
 from evenrank.errors import InputError, choice_hint
 from evenrank.measures.lists import Floats, find_rows
 
@@ -36,8 +34,6 @@ QUERY = ("query", "query_id", "qid", "topic")
 """What the column of queries may be called; the first that is there wins."""
 POPULATION = "population"
 FULL = "full"
-_ENDLESS = re.compile(r"[eE][-+]?\d{4}|.{60}", re.DOTALL)
-"""1e-999999999 is short to write, and has a billion digits as a fraction."""
 GROUP = ("group", "gender", "label", "sex")
 """What a column of labels may be called; the first that is there wins."""
 ATTRIBUTE = "attribute"
@@ -57,8 +53,7 @@ class DocumentGroups:
     """Documents and the groups they show: 1 in the column of their group, 0 in the others; or shares.
 
     A document that shows none has 0 in all of them, unless there is a group for what is unknown. `how` says
-    where the labels come from, `axes` the attributes and their groups where these are named, `listed` how
-    many of the documents are in the table of labels: those after them are unknown.
+    where the labels come from, `axes` the attributes and their groups where these are named.
     """
 
     frame: pl.DataFrame
@@ -66,24 +61,15 @@ class DocumentGroups:
     how: str
     inferred: bool = False
     axes: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    listed: int | None = None
 
     @classmethod
     def of(
-        cls, doc_ids: pl.Series, groups: Iterable[str], shown: Floats, how: str, **more: Any
+        cls, doc_ids: pl.Series, groups: Sequence[str], shown: NDArray[Any], how: str, **more: Any
     ) -> DocumentGroups:
         """Groups out of an array, documents × groups; whole numbers where no share is given."""
-        groups = tuple(groups)
         values = shown.astype(np.int64) if (shown % 1 == 0).all() else shown
         frame = pl.DataFrame({"doc_id": doc_ids, **dict(zip(groups, values.T, strict=True))})
-        return cls(frame, groups, how, **more)
-
-    @property
-    def unknown(self) -> np.ndarray:
-        """For each document, how much of what it shows is not known: from 0 to 1."""
-        known = [name for name, hidden in zip(self.groups, self.hidden, strict=True) if not hidden]
-        result: np.ndarray = 1 - self.frame.select(known).to_numpy().sum(axis=1)
-        return result
+        return cls(frame, tuple(groups), how, **more)
 
     @property
     def soft(self) -> bool:
@@ -91,31 +77,33 @@ class DocumentGroups:
         return any(self.frame[group].dtype.is_float() for group in self.groups)
 
     @property
-    def hidden(self) -> tuple[bool, ...]:
+    def hidden(self) -> NDArray[np.bool_]:
         """For each group, whether it stands for documents of which something is unknown."""
         if not self.axes:
-            return (False,) * len(self.groups)
-        return tuple(UNKNOWN in parts for parts in product(*(groups for _, groups in self.axes)))
+            return np.zeros(len(self.groups), bool)
+        return np.array([UNKNOWN in parts for parts in product(*(groups for _, groups in self.axes))])
 
     @property
-    def known(self) -> np.ndarray:
-        """For each document, whether it shows a group."""
-        result: np.ndarray = self.unknown < 1
-        return result
-
-    def with_unknown(self, doc_ids: pl.Series) -> DocumentGroups:
-        """With these documents, which have no label, as unknown."""
-        last = self.groups[-1]  # unknown in every attribute
-        more = {name: pl.Series(np.full(len(doc_ids), float(name == last))) for name in self.groups}
-        extended = pl.DataFrame({"doc_id": doc_ids, **more}).cast(self.frame.schema)
-        listed = len(self.frame) if self.listed is None else self.listed
-        return replace(self, frame=pl.concat([self.frame, extended]), listed=listed)
+    def labelled(self) -> pl.Series:
+        """The documents that show a group."""
+        known = [name for name, hidden in zip(self.groups, self.hidden, strict=True) if not hidden]
+        return self.frame.filter(pl.sum_horizontal(known) > 0)["doc_id"]
 
     @property
     def provenance(self) -> dict[str, str]:
         """Where the labels come from, and their fingerprint."""
-        table = self.frame if self.listed is None else self.frame.head(self.listed)
-        return {"labels": self.how, "fingerprint": fingerprint([table], numbers=True)}
+        return {"labels": self.how, "fingerprint": fingerprint([self.frame])}
+
+    def labels(self, doc_ids: pl.Series) -> pl.Series:
+        """The group that each of these documents shows; null where it shows none, or is not listed."""
+        if self.soft:
+            raise InputError("these labels are shares; each document has to show one group, or none")
+        shown = self.frame.select(self.groups).to_numpy()
+        shown = np.vstack([shown, np.zeros((1, len(self.groups)))])  # the last for those not listed
+        columns = np.where(shown.any(axis=1), shown.argmax(axis=1), -1)
+        names = np.array([*self.groups, None], dtype=object)
+        shown_by = names[columns[find_rows(doc_ids, self.frame["doc_id"])]]
+        return pl.Series(shown_by.tolist(), dtype=pl.String)
 
 
 def normal_groups(labels: Iterable[str | None]) -> list[str | None]:
@@ -129,6 +117,13 @@ def normal_groups(labels: Iterable[str | None]) -> list[str | None]:
     return plain
 
 
+def normal_labels(labels: pl.Series) -> pl.Series:
+    """A column of labels as groups, each spelling looked at once."""
+    labels = labels.cast(pl.String)
+    values = labels.unique().to_list()
+    return labels.replace_strict(values, normal_groups(values), return_dtype=pl.String)
+
+
 def ordered_groups(labels: Iterable[str | None]) -> tuple[str, ...]:
     """The groups that occur: female before male, others in the order of the alphabet."""
     return tuple(sorted({label for label in labels if label is not None}))
@@ -139,11 +134,6 @@ def crossed_name(text: str) -> str:
     return CROSS.join(part.strip() for part in re.split(r"[*×]", text))
 
 
-def normal_attribute(text: str) -> str:
-    """`Gender*field` as `gender × field`."""
-    return crossed_name(text).lower()
-
-
 @dataclass(frozen=True, eq=False)
 class Labels:
     """Labels of documents, read once.
@@ -151,7 +141,7 @@ class Labels:
     Attributes
     ----------
     attributes
-        For each attribute its rows: doc_id, group (None where it is not known) and share.
+        For each attribute its rows: doc_id, group (null where it is not known) and share.
     soft
         Whether shares are given; else each document has one row of each attribute, with share 1.
     main
@@ -179,16 +169,14 @@ class Labels:
         table = _label_table(labels)
         frame = table.frame
         if SHARE & {*frame.columns}:
-            rows = _share_rows(table)
-            parts = rows.partition_by(ATTRIBUTE, as_dict=True, maintain_order=True)
-            return cls({str(name): part for (name,), part in parts.items()}, table, soft=True)
+            return cls(_by_shares(table), table, soft=True)
         table.require_unique("doc_id")
         main = next((name for name in GROUP if name in frame.columns), None)
         attributes, left_aside = {}, []
         for name, kind in frame.schema.items():
             if name == "doc_id" or (name != main and (kind.is_nested() or kind in (pl.Object, pl.Binary))):
                 continue
-            group = _normal(frame[name].cast(pl.String))
+            group = normal_labels(frame[name])
             if group.n_unique() > VALUES:
                 left_aside.append(name)
             if name == main or (name not in left_aside and group.null_count() < len(group)):
@@ -210,11 +198,6 @@ class Labels:
         with_unknown = self.groups(self.main or names[0])
         return DocumentGroups(with_unknown.frame.drop(UNKNOWN), with_unknown.groups[:-1], "given")
 
-    @cached_property
-    def axes(self) -> dict[str, DocumentGroups]:
-        """The groups of each attribute; `unknown` is the last."""
-        return {name: self.groups(name) for name in self.attributes}
-
     def groups(self, attribute: str) -> DocumentGroups:
         """The groups of an attribute, or of several crossed; what is left of a document is unknown."""
         names = attribute.split(CROSS)
@@ -225,33 +208,33 @@ class Labels:
                 )
         if len(set(names)) < len(names):
             raise InputError(f"{attribute} crosses an attribute with itself")
-        every = [self.attributes[name] for name in names]
-        doc_ids = pl.concat(rows["doc_id"] for rows in every).unique(maintain_order=True)
+        doc_ids = pl.concat(self.attributes[name]["doc_id"] for name in names).unique(maintain_order=True)
         shares, axes = np.ones((len(doc_ids), 1)), []
-        for name, rows in zip(names, every, strict=True):
+        for name in names:
+            rows = self.attributes[name].filter(pl.col("group").is_not_null())
             groups = ordered_groups(rows["group"].unique())
             if not groups:
                 raise InputError("no document has a label", path=self.table.path)
-            # Where no shares are given, each attribute has one row for each document.
-            place = find_rows(rows["doc_id"], doc_ids) if self.soft else np.arange(len(doc_ids))
-            column = rows["group"].replace_strict(
-                groups, range(len(groups)), default=-1, return_dtype=pl.Int64
-            )
-            known = rows["group"].is_not_null().to_numpy()
-            more = np.zeros((len(doc_ids), len(groups) + 1))
-            np.add.at(more, (place[known], column.to_numpy()[known]), rows["share"].to_numpy()[known])
-            unknown = np.maximum(1 - more.sum(axis=1), 0.0)
-            more[:, -1] = np.where(unknown < _ROUNDING, 0.0, unknown)
-            shares = (shares[:, :, None] * more[:, None, :]).reshape(len(doc_ids), -1)
+            column = rows["group"].replace_strict(groups, range(len(groups)), return_dtype=pl.Int64)
+            own = np.zeros((len(doc_ids), len(groups) + 1))
+            own[find_rows(rows["doc_id"], doc_ids), column.to_numpy()] = rows["share"].to_numpy()
+            unknown = 1 - own.sum(axis=1)
+            own[:, -1] = np.where(unknown < _ROUNDING, 0.0, unknown)
+            shares = (shares[:, :, None] * own[:, None, :]).reshape(len(doc_ids), -1)
             axes.append((name, (*groups, UNKNOWN)))
-        columns_crossed = [CROSS.join(each) for each in product(*(groups for _, groups in axes))]
-        how = f"given, {attribute}"
-        return DocumentGroups.of(doc_ids, columns_crossed, shares, how, axes=tuple(axes))
+        crossed = [CROSS.join(each) for each in product(*(groups for _, groups in axes))]
+        return DocumentGroups.of(doc_ids, crossed, shares, f"given, {attribute}", axes=tuple(axes))
 
 
 def _label_table(labels: Any) -> Table:
     """Labels as a table with names in lower case: doc_id and a column for each attribute, or with a share."""
-    table = _as_given(labels)
+    if isinstance(labels, Mapping):
+        labels = [row for doc_id, of in labels.items() for row in _label_rows(str(doc_id), of)]
+    elif not (is_path(labels) or is_frame(labels) or isinstance(labels, Table)):
+        labels = [*labels]
+        if labels and type(labels[0]) in (tuple, list):
+            labels = Table(as_frame(labels, {"doc_id": DOC_ID, "group": GROUP}))
+    table = read_table(labels)
     names = [name.lower() for name in table.frame.columns]
     if len(set(names)) < len(names):
         raise table.error(f"two columns differ only in case: {listing(table.frame.columns)}")
@@ -259,84 +242,65 @@ def _label_table(labels: Any) -> Table:
         raise table.error("the labels table has no rows")
     doc_id = pick(names, DOC_ID, path=table.path, line=None if table.line is None else 1)
     new = ["doc_id" if name == doc_id else name for name in names]
-    frame = table.frame.rename(dict(zip(table.frame.columns, new, strict=True)))
-    table = replace(table, frame=frame.with_columns(pl.col("doc_id").cast(pl.String)))
-    table.refuse(table.frame["doc_id"].fill_null("") == "", "doc_id is empty")
-    return table
+    table = replace(table, frame=table.frame.rename(dict(zip(table.frame.columns, new, strict=True))))
+    return replace(table, frame=table.frame.with_columns(table.ids("doc_id")))
 
 
-def _as_given(labels: Any) -> Table:
-    names = {"doc_id": DOC_ID, "group": GROUP}
-    if isinstance(labels, Mapping):
-        first = next((of for of in labels.values() if isinstance(of, Mapping)), None)
-        if first is None:
-            return Table(as_frame(labels, names, part="docs"))
-        for doc, of in labels.items():
-            if not isinstance(of, Mapping):
-                raise InputError(f"the label of {show(doc)} is {show(of)}; others are given as shares")
-        inner = next(iter(first.values()), None)
-        if not isinstance(inner, Mapping | Real):
-            rows = [{"doc_id": str(doc), **of} for doc, of in labels.items()]
-            return Table(pl.DataFrame(rows, infer_schema_length=None))
-        by = {doc: of if isinstance(inner, Mapping) else {"group": of} for doc, of in labels.items()}
-        shares = []
-        for doc, of in by.items():
-            for attribute, each in of.items():
-                for group, share in each.items():
-                    if not isinstance(share, Real):
-                        raise InputError(
-                            f"the share of {group} in {show(doc)} is {show(share)}; give a number"
-                        )
-                    shares.append((str(doc), str(attribute), str(group), float(share)))
-        return Table(pl.DataFrame(shares, schema=["doc_id", ATTRIBUTE, "group", "share"], orient="row"))
-    if is_path(labels) or is_frame(labels):
-        return read_table(labels)
-    labels = list(labels) if isinstance(labels, Iterable) else labels
-    pairs = isinstance(labels, list) and labels and type(labels[0]) in (tuple, list)
-    return Table(as_frame(labels, names, part="docs")) if pairs else read_table(labels)
+def _label_rows(doc_id: str, of: Any) -> list[dict[str, Any]]:
+    """The rows of one document, out of a dict: its group, its groups by attribute, or their shares."""
+    if not isinstance(of, Mapping):
+        return [{"doc_id": doc_id, "group": of}]
+    if any(isinstance(each, Real) for each in of.values()):
+        of = {"group": of}
+    if not any(isinstance(each, Mapping) for each in of.values()):
+        return [{"doc_id": doc_id, **of}]
+    return [
+        {"doc_id": doc_id, ATTRIBUTE: attribute, "group": group, "share": share}
+        for attribute, each in of.items()
+        for group, share in (each if isinstance(each, Mapping) else {each: 1.0}).items()
+    ]
 
 
-def _share_rows(table: Table) -> pl.DataFrame:
-    """Rows of doc_id, attribute, group and share: no group of a document twice, together at most 1."""
+def _by_shares(table: Table) -> dict[str, pl.DataFrame]:
+    """Rows of doc_id, group and share by attribute: no group of a document twice, together at most 1."""
     frame = table.frame
     share = next(name for name in frame.columns if name in SHARE)
     group = pick(frame.columns, GROUP, path=table.path, line=None if table.line is None else 1)
     attribute = pl.col(ATTRIBUTE).cast(pl.String) if ATTRIBUTE in frame.columns else pl.lit(group)
     rows = frame.select(
+        pl.int_range(pl.len()).alias("row"),
         "doc_id",
         attribute.str.to_lowercase().alias(ATTRIBUTE),
-        pl.col(group).cast(pl.String).alias("group"),
+        pl.col(group).alias("group"),
         pl.col(share).cast(pl.Float64, strict=False).alias("share"),
     )
     table.refuse(
         ~rows["share"].is_between(0, 1).fill_null(False),
         lambda row: f"share is {show(frame[share][row])}; it must be a number between 0 and 1",
     )
-    named = [ATTRIBUTE, "group"]
-    spellings = rows.select(named).unique(maintain_order=True).partition_by(ATTRIBUTE)
-    normal = pl.concat(each.with_columns(normal=_normal(each["group"])) for each in spellings)
-    rows = rows.join(normal, on=named, how="left", maintain_order="left", nulls_equal=True)
-    rows = rows.select("doc_id", ATTRIBUTE, pl.col("normal").alias("group"), "share")
+    parts = {
+        str(name): part.with_columns(normal_labels(part["group"]))
+        for (name,), part in rows.partition_by(ATTRIBUTE, as_dict=True, maintain_order=True).items()
+    }
+    rows = pl.concat(parts.values()).sort("row")
     table.refuse(
-        ~rows.select(pl.struct("doc_id", *named).is_first_distinct()).to_series(),
+        ~rows.select(pl.struct("doc_id", ATTRIBUTE, "group").is_first_distinct()).to_series(),
         lambda row: f"document {show(rows['doc_id'][row])} has the same group twice",
     )
     table.refuse(
         rows.select(pl.col("share").cum_sum().over("doc_id", ATTRIBUTE) > 1 + _ROUNDING)["share"],
         lambda row: f"the shares of document {show(rows['doc_id'][row])} add up to more than 1",
     )
-    return rows
+    return {name: part.select("doc_id", "group", "share") for name, part in parts.items()}
 
 
-def _normal(labels: pl.Series) -> pl.Series:
-    """Labels as groups, each spelling looked at once."""
-    values = labels.unique().to_list()
-    return labels.replace_strict(values, normal_groups(values), return_dtype=pl.String)
-
-
-def given_groups(labels: Any) -> DocumentGroups:
-    """Groups from labels where no attribute is named; labels as for :meth:`Labels.of`, or such groups."""
-    return labels if isinstance(labels, DocumentGroups) else Labels.of(labels).one_attribute()
+def listed_groups(
+    doc_ids: pl.Series, labels: Sequence[str | None], more: Iterable[str] = ()
+) -> DocumentGroups:
+    """Groups from one label for each document; `more` are groups that need not occur."""
+    groups = ordered_groups([*labels, *more])
+    shown = np.array([[label == group for group in groups] for label in labels], np.int64)
+    return DocumentGroups.of(doc_ids, groups, shown.reshape(len(labels), len(groups)), "given")
 
 
 def inferred_groups(tally: Tally) -> DocumentGroups:
@@ -347,92 +311,86 @@ def inferred_groups(tally: Tally) -> DocumentGroups:
     counts = tally.frame.select(tally.groups).to_numpy()
     most = counts.max(axis=1, initial=0)[:, None]
     alone = (counts == most).sum(axis=1, keepdims=True) == 1
-    shown = np.asarray((counts == most) & alone & (most > 0), np.float64)
     words = "" if tally.lexicon is None else f" (lexicon {tally.lexicon.name})"
     how = f"inferred, the group with most words{words}"
+    shown = (counts == most) & alone & (most > 0)
     return DocumentGroups.of(tally.frame["doc_id"], tally.groups, shown, how, inferred=True)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Targets:
-    """True shares of feature values, by query."""
+    """True shares of groups (columns) by query (rows), NaN where there is none.
 
-    shares: dict[str, dict[str, Fraction]]
-    given: tuple[str, ...]
+    `how` says where they come from; `populations` how many there are of each query, where that is known.
+    """
+
+    query_ids: pl.Series
+    groups: tuple[str, ...]
+    shares: Floats
     how: str
-    populations: dict[str, float] | None = None
+    populations: pl.Series | None = None
 
-    def completed(self, features: tuple[str, ...]) -> Targets:
-        """With two feature values, the target of one is 1 minus that of the other."""
-        if len(features) != 2:
-            return self
-        first, second = features
-        shares = {}
-        for query, known in self.shares.items():
-            shares[query] = dict(known)
-            for one, other in ((first, second), (second, first)):
-                if one not in known and other in known:
-                    shares[query][one] = 1 - known[other]
-        return replace(self, shares=shares)
+    def of(self, query_ids: pl.Series, groups: Sequence[str]) -> Floats:
+        """The shares of these groups for these queries, queries × groups; of two, one is enough."""
+        padded = np.pad(self.shares, (0, 1), constant_values=np.nan)  # what is not there is found at −1
+        columns = [self.groups.index(group) if group in self.groups else -1 for group in groups]
+        shares = padded[find_rows(query_ids, self.query_ids)][:, columns]
+        if len(groups) == 2:
+            shares = np.where(np.isnan(shares), 1 - shares[:, ::-1], shares)
+        return np.asarray(shares)
+
+    @property
+    def fingerprint(self) -> str:
+        """A short name: equal targets, equal names."""
+        shares = pl.DataFrame(self.shares, schema=list(self.groups))
+        return fingerprint([self.query_ids.to_frame(), shares])
 
 
-def group_targets(targets: Any, groups: tuple[str, ...]) -> dict[str, dict[str, Fraction]]:
-    """The share that each of the groups should have, by query."""
+def read_targets(targets: Any, shown: Sequence[str]) -> Targets:
+    """Targets out of a table (query and a column for each group), or ``{query: {group: share}}``.
+
+    `shown` are the groups that documents show.
+    """
     if isinstance(targets, str) and targets == FULL:
         raise InputError("'full' is no table of targets here; leave targets out, or write target='list'")
-    return read_targets(targets, groups).completed(groups).shares
-
-
-def targets_fingerprint(shares: Mapping[str, Mapping[str, Fraction]]) -> str:
-    """A short name for the targets: equal ones, equal names."""
-    rows = [(q, group, str(share)) for q, of in shares.items() for group, share in of.items()]
-    schema = {"query": pl.String, "group": pl.String, "share": pl.String}
-    return fingerprint([pl.DataFrame(rows, schema=schema, orient="row")])
-
-
-def read_targets(targets: Any, shown: tuple[str, ...]) -> Targets:
-    """Targets out of a table (query and a column for each group), or ``{query: {group: share}}``."""
-    table, how, sizes = None, "given", None
     if isinstance(targets, Mapping):
-        for query, shares in targets.items():
-            if not isinstance(shares, Mapping):
-                raise InputError(
-                    f"the target of {show(query)} is {show(shares)}; expected {{feature: share}}"
-                )
-        rows = {str(q): {str(name): share for name, share in of.items()} for q, of in targets.items()}
-    else:
-        table = read_table(targets)
-        query = pick(table.frame.columns, QUERY, path=table.path)
-        frame = table.frame.rename({query: "query"}).with_columns(
-            pl.col(query).cast(pl.String).alias("query")
-        )
-        table = replace(table, frame=frame)
-        table.refuse(frame["query"].fill_null("") == "", "query is empty")
-        table.require_unique("query")
-        how = how if table.path is None else PurePath(table.path).name
-        if POPULATION in frame.columns:
-            sizes = _populations(table)
-        rows = {row.pop("query"): row for row in frame.drop(POPULATION, strict=False).iter_rows(named=True)}
-    names = list(dict.fromkeys(name for of in rows.values() for name in of))
-    path = None if table is None else table.path
-    given = _matched(names, shown, path)
-    exact = {}
-    for row, (query, of) in enumerate(rows.items()):
-        try:
-            exact[query] = _shares({given[name]: share for name, share in of.items()})
-        except InputError as error:
-            if table is None:
-                raise InputError(f"query {show(query)}: {error.message}") from None
-            raise table.error(error.message, row) from None
-    return Targets(exact, tuple(given.values()), how, sizes)
+        targets = [_target_row(query, of) for query, of in targets.items()]
+    table = read_table(targets)
+    query = pick(table.frame.columns, QUERY, path=table.path)
+    table = replace(table, frame=table.frame.rename({query: "query"}))
+    query_ids = table.ids("query")
+    table.require_unique("query")
+    names = [name for name in table.frame.columns if name not in ("query", POPULATION)]
+    given = _matched(names, shown, table.path)
+    groups = ordered_groups([*shown, *given.values()])
+    shares = np.full((len(query_ids), len(groups)), np.nan)
+    for name, group in given.items():
+        shares[:, groups.index(group)] = _shares(table, name, group)
+    total = np.nansum(shares, axis=1)
+    rounding = 0.005 * np.isfinite(shares).sum(axis=1)  # shares may have been rounded to hundredths
+    table.refuse(
+        pl.Series(np.round(total - rounding, 9) > 1),
+        lambda row: f"the targets add up to {total[row]:g}; they must not exceed 1",
+    )
+    sizes = None
+    if POPULATION in table.frame.columns:
+        sizes = table.frame[POPULATION].cast(pl.Float64, strict=False)
+        table.refuse(~((sizes >= 0) & sizes.is_finite()).fill_null(False), "population is not a number")
+    how = "given" if table.path is None else PurePath(table.path).name
+    return Targets(query_ids, groups, shares, how, sizes)
 
 
-def _matched(names: list[str], shown: tuple[str, ...], path: str | os.PathLike[str] | None) -> dict[str, str]:
-    """The feature value that each column of targets is about; labels may be written in another case."""
+def _target_row(query: Any, of: Any) -> dict[str, str | None]:
+    if not isinstance(of, Mapping):
+        raise InputError(f"the target of {show(query)} is {show(of)}; expected {{group: share}}")
+    shares = {str(group): None if share is None else str(share) for group, share in of.items()}
+    return {"query": str(query), **shares}
+
+
+def _matched(names: list[str], shown: Sequence[str], path: Path | None) -> dict[str, str]:
+    """The group that each column of targets is about; labels may be written in another case."""
     if not names:
-        raise InputError(
-            "the targets have no column but the query; add one for each feature value", path=path
-        )
+        raise InputError("the targets have no column but the query; add one for each group", path=path)
     genders = dict(zip(names, normal_groups(names), strict=True)) if set(shown) <= {"female", "male"} else {}
     by_case = {group.lower(): group for group in shown}
     given = {name: by_case.get(name.lower(), genders.get(name) or name) for name in names}
@@ -445,33 +403,24 @@ def _matched(names: list[str], shown: tuple[str, ...], path: str | os.PathLike[s
     return given
 
 
-def _shares(given: Mapping[str, Any]) -> dict[str, Fraction]:
-    """Shares as exact fractions, each between 0 and 1, together not above 1; an empty cell is no target."""
-    shares = {
-        feature: _share(feature, value)
-        for feature, value in given.items()
-        if value is not None and str(value).strip()
-    }
-    rounding = Fraction(1, 200) * len(shares)  # shares may have been rounded to hundredths
-    if sum(shares.values()) > 1 + rounding:
-        raise InputError(f"the targets add up to {float(sum(shares.values())):g}; they must not exceed 1")
-    return shares
+def _shares(table: Table, name: str, group: str) -> Floats:
+    """A column of targets as numbers between 0 and 1; an empty cell is no target."""
+    texts = table.frame[name].cast(pl.String).str.strip_chars().replace("", None)
+    shares = texts.map_elements(_number, return_dtype=pl.Float64)
+    table.refuse(
+        ~shares.is_between(0, 1).fill_null(True),
+        lambda row: (
+            f"the target of {group} is {show(table.frame[name][row])}; "
+            "it must be a number between 0 and 1, as in 0.15 or 1/3"
+        ),
+    )
+    return shares.fill_null(np.nan).to_numpy()
 
 
-def _share(feature: str, value: Any) -> Fraction:
-    # A float means the decimal that it prints as: 0.15, not 0.1499999999999999944…
+def _number(text: str) -> float:
+    """A number or a fraction as it is written, 0.15 or 1/3; NaN if it is none."""
+    above, _, below = text.partition("/")
     try:
-        if isinstance(value, str) and _ENDLESS.search(value.strip()):
-            raise ValueError
-        share = Fraction(value if isinstance(value, int | Fraction | Decimal) else str(value).strip())
-    except (ValueError, OverflowError, ZeroDivisionError):
-        raise InputError(f"the target of {feature} is {show(value)}; it must be a number") from None
-    if not 0 <= share <= 1:
-        raise InputError(f"the target of {feature} is {show(value)}; it must be between 0 and 1")
-    return share
-
-
-def _populations(table: Table) -> dict[str, float]:
-    sizes = table.frame[POPULATION].cast(pl.Float64, strict=False)
-    table.refuse(~((sizes >= 0) & sizes.is_finite()).fill_null(False), "population is not a number")
-    return dict(zip(table.frame["query"].to_list(), sizes.to_list(), strict=True))
+        return float(above) / float(below or 1)
+    except (ValueError, ZeroDivisionError):
+        return math.nan

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Unpack
 
-import ir_measures
 import numpy as np
 import polars as pl
 from ir_measures.measures import Measure
@@ -17,25 +17,33 @@ from numpy.typing import NDArray
 import evenrank
 from evenrank.data import files
 from evenrank.data.read import fingerprint, is_spark, spark
+from evenrank.data.schema import GENDERS_SCHEMA
 from evenrank.errors import InputError, check_choice
-from evenrank.measures.absolute import Absolute
-from evenrank.measures.base import is_bias, unwrap_abs
-from evenrank.measures.inputs import Inputs, MeasureInputs, named_runs
-from evenrank.measures.lists import WHOLE_LIST, Floats, ranked_queries
-from evenrank.measures.parse import parse
-from evenrank.measures.results import (
-    NOT_IN_QUERIES,
-    Measurement,
-    Measurements,
-    Options,
-    Summary,
-    check_subset,
-    left_out,
+from evenrank.measures.base import Absolute, BiasMeasure, is_bias, summarise, unwrap_abs
+from evenrank.measures.effectiveness import (
+    effectiveness_depth,
+    effectiveness_notes,
+    score_effectiveness,
+    summarise_effectiveness,
 )
-from evenrank.measures.views import NOT_LINEAR, View, views_of
-from evenrank.stats.rounding import round_significant
+from evenrank.measures.explain import attribution_of
+from evenrank.measures.inputs import Inputs, MeasureInputs, named_runs
+from evenrank.measures.lists import (
+    WHOLE_LIST,
+    PerQuery,
+    RankedLists,
+    RunScores,
+    View,
+    ranked_queries,
+    views_of,
+)
+from evenrank.measures.parse import parse
+from evenrank.measures.results import Measurement, Measurements, Options, Summary
 
-_FAMILIES = ("tally", "genderedness", "groups", "targets", "dictionary")  # in the order of the provenance
+NOT_LINEAR = "not linear in the documents: tied documents stay in trec_eval's order"
+NOT_IN_QUERIES = "not among the queries given"
+"""Why a query that is ranked or judged has no value."""
+SUBSETS = ("neutral", "female", "male", "other", "all")
 
 
 def measure(
@@ -134,54 +142,220 @@ def measure(
         inputs.docs.forget()
     if compare is None:
         return result
-    from evenrank.measures.pairs import with_pairs
+    from evenrank.measures.compare import with_pairs
 
     return with_pairs(result, confidence=confidence or 0.95, seed=seed)
 
 
 def measured(inputs: Inputs, measures: Sequence[Measure], options: Options) -> Measurements:
-    """Measures of the runs of the inputs; in an audit, one of several looks at the same inputs."""
-    wanted = list(dict.fromkeys(map(unwrap_abs, measures)))
-    inputs.check(wanted)
-    check_subset(options.only, inputs.genders)
-    views = views_of(inputs, filter(is_bias, wanted))
-    if inputs.docs is not None:
-        for view in views.values():
-            for ids in view.wanted_texts(explain=options.explain):
-                inputs.docs.expect(ids.unique().to_list())
-    for view in views.values():
-        view.prepare(options.seed)
+    """Measures of the runs of the inputs."""
+    wanted, views = prepared(inputs, measures, options)
     runs = {}
-    useful = [m for m in measures if not is_bias(m)]
+    useful = [m for m in wanted if not is_bias(m)]
     for name, run in inputs.runs.items():
         rows: list[Measurement] = []
         for view in views.values():
-            rows += view.measured(name, run, options)
+            if view.measured is not None:
+                rows += view.measured(name, run, options)
+            else:
+                rows += measurements(inputs, name, score_run(view, name, run, options), options, view)
         if useful and inputs.qrels is not None:
-            ranked = ranked_queries(run).to_list()
-            values = effectiveness(run, inputs.qrels, useful)
-            rows += effectiveness_measurements(name, ranked, *values, inputs, options)
+            scores = score_effectiveness(run, inputs.qrels, useful)
+            rows += measurements(inputs, name, scores, options)
         runs[name] = in_order_requested(rows, measures, options)
     return Measurements(
         runs=runs,
-        cautions=(
-            *inputs.guessed,
-            *inputs.doubts(),
-            *(inputs.cautions() if inputs.counting(wanted) else ()),
-            *not_in_queries(runs),
-        ),
+        cautions=cautions(inputs, wanted, runs),
         describe=partial(provenance, inputs, tuple(views.values()), options),
     )
 
 
-def not_in_queries(runs: Mapping[str, Iterable[Measurement]]) -> tuple[str, ...]:
-    """A caution, where runs or judgments hold queries that are not among those given."""
+def prepared(
+    inputs: Inputs, measures: Iterable[Measure], options: Options
+) -> tuple[list[Measure], dict[Hashable, View]]:
+    """The measures to compute, checked against the inputs, and what they look documents up in."""
+    wanted = list(dict.fromkeys(map(unwrap_abs, measures)))
+    inputs.check(wanted)
+    only = options.only
+    if only is not None:
+        check_choice("only", only, SUBSETS)
+        if only != "all" and inputs.genders is None:
+            raise InputError(f"only {only!r} needs gender labels for the queries; give genders")
+    views = views_of(inputs, filter(is_bias, wanted))
+    for view in views.values():
+        view.expect_texts(explain=options.explain)
+    for view in views.values():
+        view.prepare(options.seed)
+    return wanted, views
+
+
+def cautions(
+    inputs: Inputs, measures: Sequence[Measure], runs: Mapping[str, Iterable[Measurement]]
+) -> tuple[str, ...]:
+    """What a reader of all values has to know."""
     most = 0
-    for measurements in runs.values():
-        for one in measurements:
+    for results in runs.values():
+        for one in results:
             most = max(most, one.left_out.get(NOT_IN_QUERIES, 0))
-    counted = "1 ranked or judged query is" if most == 1 else f"{most:,} ranked or judged queries are"
-    return (f"{counted} not among the queries given, and left out.",) if most else ()
+    others = "1 ranked or judged query is" if most == 1 else f"{most:,} ranked or judged queries are"
+    left_aside = [f"{others} not among the queries given, and left out."] if most else []
+    return (*inputs.cautions(measures), *left_aside)
+
+
+def score_run(view: View, name: str, run: pl.DataFrame, options: Options) -> RunScores:
+    """The values of a view's measures for each list of a normalised run, or of a part of one."""
+    inputs, run = view.inputs, view.rows(run, name)
+    ranked = ranked_queries(run)
+    if options.only not in (None, "all") and inputs.genders is not None:
+        # The others are neither measured nor shown, so they need not be in the background either.
+        chosen = ranked.filter(labels_of(ranked, inputs.genders) == options.only)
+        run = run.filter(pl.col("query_id").is_in(chosen.implode()))
+    by_ties: dict[bool, RankedLists] = {}
+    lists_of: dict[BiasMeasure, RankedLists] = {}
+    per_query: dict[BiasMeasure, PerQuery] = {}
+    for measure in view.measures:
+        expected = inputs.ties == "expected" and measure.LINEAR
+        if expected not in by_ties:
+            by_ties[expected] = view.lists(run, name, expected_ties=expected)
+        lists = lists_of[measure] = by_ties[expected]
+        values = measure.per_query(lists) if len(lists.query_ids) else PerQuery(np.zeros(0))
+        tied = None
+        if inputs.order == "score":  # whether the ids of tied documents decide what is measured
+            cutoff = measure.params.get("cutoff") or measure.depth()
+            tied = lists.tied(cutoff, above=measure.ORDER_MATTERS)
+        per_query[measure] = replace(values, tied=tied, counts=view.counts(measure, lists))
+    return RunScores(
+        ranked_queries=ranked,
+        query_ids=lists.query_ids,
+        per_query=per_query,
+        emptied=lists.emptied,
+        ranked=int(lists.scored_lengths.sum()) + lists.skipped,
+        skipped=lists.skipped,
+        labelled=view.labelled(run),
+        lists=lists_of,
+    )
+
+
+def measurements(
+    inputs: Inputs, name: str, scores: RunScores, options: Options, view: View | None = None
+) -> list[Measurement]:
+    """The measurements of a run over the chosen queries, with their notes; of effectiveness without a view.
+
+    Bias is over the queries with a list, the neutral ones where they have labels; effectiveness over all that
+    are judged, unless a subset was asked for.
+    """
+    if view is not None:
+        view.check_scores(name, scores)
+    labels, query_ids = inputs.genders, scores.query_ids
+    only = options.only or ("all" if labels is None or view is None else "neutral")
+    chosen = inputs.is_requested(query_ids)
+    masks: dict[str, NDArray[np.bool_]] = {}
+    if labels is not None:
+        label = labels_of(query_ids, labels)
+        for other in label.drop_nulls().unique().sort():
+            masks[other] = (label == other).fill_null(False).to_numpy() & chosen
+    if only != "all":
+        chosen = masks.pop(only, np.zeros(len(query_ids), bool))
+    requested = inputs.is_requested(scores.ranked_queries)
+    table = inputs.queries if inputs.queries is not None else inputs.qrels
+    expected = [] if table is None else table["query_id"].to_list()
+    unmeasured = left_out(
+        dict.fromkeys([*expected, *scores.ranked_queries.filter(pl.Series(requested)).to_list()]),
+        set(query_ids.to_list()),
+        labels=labels,
+        only=only,
+        otherwise="not judged" if view is None else "nothing ranked",
+        reasons=dict.fromkeys(scores.emptied, "no ranked document is in the collection"),
+    )
+    if others := int((~requested).sum()):
+        unmeasured[NOT_IN_QUERIES] = others
+    results = []
+    for measure, result in scores.per_query.items():
+        defined = chosen & ~np.isnan(result.values)
+        undefined = int((chosen & ~defined).sum())
+        about: dict[str, Any] = {
+            "run": name,
+            "measure": measure,
+            "left_out": unmeasured | ({result.undefined: undefined} if undefined else {}),
+            "query_ids": query_ids if defined.all() else query_ids.filter(pl.Series(defined)),
+            "values": result.values[defined],
+        }
+        if view is None:
+            summary = summarise_effectiveness(measure, result, chosen, options)
+            notes = effectiveness_notes(result, defined)
+            if inputs.ties == "expected":
+                notes.append(NOT_LINEAR)
+            results.append(Measurement(**vars(summary), **about, only=options.only, notes=tuple(notes)))
+            continue
+        summarised = partial(summarise, result.values, result.parts, signed=measure.SIGNED, options=options)
+        explained = None
+        if options.explain and measure.LINEAR and measure in scores.lists and defined.any():
+            lists = scores.lists[measure]
+            explained = attribution_of(measure, lists, defined, docs=inputs.docs, matcher=view.matcher)
+        results.append(
+            Measurement(
+                **vars(summarised(chosen)),
+                **about,
+                part_values={part: of[defined] for part, of in result.parts.items()},
+                ties=None if result.tied is None or not defined.any() else float(result.tied[defined].mean()),
+                compare=partial(measure.backgrounds, inputs, about["query_ids"], about["values"]),
+                only=None if labels is None else only,
+                subsets={other: summarised(mask) for other, mask in masks.items()},
+                notes=_notes(view, measure, scores, defined, options),
+                attribution=explained,
+            )
+        )
+    return results
+
+
+def _notes(
+    view: View, measure: Any, scores: RunScores, defined: NDArray[np.bool_], options: Options
+) -> tuple[str, ...]:
+    """What a reader of one value has to know."""
+    notes, inputs = view.notes(measure, scores, defined), view.inputs
+    if "background" in measure.NEEDS and inputs.background is None and inputs.runs:
+        which = "the run itself" if len(inputs.runs) == 1 else f"the first run, {next(iter(inputs.runs))}"
+        notes.append(f"background: {which}; values with different backgrounds cannot be compared")
+    if options.explain and measure.LINEAR and measure.words(view.tally.groups) is not None:
+        if inputs.docs is None:
+            notes.append(
+                "which words make up the value cannot be said from a tally alone, without the documents"
+            )
+        elif view.matcher is None:
+            notes.append("which words make up the value cannot be said: the tally does not name its lexicon")
+    if inputs.ties == "expected" and not measure.LINEAR:
+        notes.append(NOT_LINEAR)
+    return tuple(notes)
+
+
+def labels_of(query_ids: pl.Series, labels: Mapping[str, str] | None) -> pl.Series:
+    """Label of each query, null where it has none."""
+    rows = [None if labels is None else labels.get(query) for query in query_ids.to_list()]
+    return pl.Series("label", rows, dtype=pl.String)
+
+
+def left_out(
+    expected: Iterable[str],
+    measured: Collection[str],
+    *,
+    labels: Mapping[str, str] | None = None,
+    only: str = "all",
+    otherwise: str,
+    reasons: Mapping[str, str] | None = None,
+) -> dict[str, int]:
+    """How many of the queries that one could expect a value for have none, by reason.
+
+    A query outside the subset counts under its label; one within it that was not measured under its own entry
+    in `reasons`, or under `otherwise`.
+    """
+    result: Counter[str] = Counter()
+    for query in expected:
+        label = None if labels is None else labels.get(query)
+        if only != "all" and label != only:
+            result["no gender label" if label is None else f"labelled {label}"] += 1
+        elif query not in measured:
+            result[(reasons or {}).get(query, otherwise)] += 1
+    return dict(sorted(result.items()))
 
 
 def depth_to_read(measures: Iterable[Measure], missing: str | None) -> int | None:
@@ -190,7 +364,7 @@ def depth_to_read(measures: Iterable[Measure], missing: str | None) -> int | Non
         return None  # the documents below move up
     deepest = 0
     for one in measures:
-        measure: Any = one.inner if isinstance(one, Absolute) else one
+        measure: Any = unwrap_abs(one)
         if is_bias(measure):
             deepest = max(deepest, measure.depth(), measure.background_depth())
         else:
@@ -212,13 +386,28 @@ def in_order_requested(
 ) -> tuple[Measurement, ...]:
     """One measurement for each measure, absolute ones made of those without."""
     by_measure = {one.measure: one for one in found}
-    ordered = []
-    for m in measures:
-        if isinstance(m, Absolute):
-            ordered.append(m.of(by_measure[m.inner], options))
-        else:
-            ordered.append(by_measure[m])
-    return tuple(ordered)
+    return tuple(
+        [
+            _absolute(m, by_measure[m.inner], options) if isinstance(m, Absolute) else by_measure[m]
+            for m in measures
+        ]
+    )
+
+
+def _absolute(measure: Absolute, signed: Measurement, options: Options) -> Measurement:
+    """The measurement of abs(m), out of that of m."""
+    values = np.abs(signed.values)
+    summary = summarise(values, {}, np.ones(len(values), bool), signed=False, options=options)
+    return replace(
+        signed,
+        **vars(summary),
+        measure=measure,
+        values=values,
+        part_values={},
+        compare=dict,
+        subsets={label: Summary(value=of.abs, queries=of.queries) for label, of in signed.subsets.items()},
+        attribution=None,
+    )
 
 
 def provenance(inputs: Inputs, views: Sequence[View], options: Options) -> dict[str, Any]:
@@ -226,28 +415,21 @@ def provenance(inputs: Inputs, views: Sequence[View], options: Options) -> dict[
     built: dict[str, Any] = {"tally": {}}
     for view in views:
         built |= view.provenance()
-    tables_given = {"queries": inputs.queries, "qrels": inputs.qrels, "background": inputs.background}
+    tables = {name: getattr(inputs, name) for name in ("queries", "qrels", "background")}
+    if inputs.genders is not None:
+        rows = [*inputs.genders.items()]
+        tables["genders"] = pl.DataFrame(rows, schema=GENDERS_SCHEMA, orient="row")
     return {
         "evenrank": evenrank.__version__,
-        **{family: built[family] for family in _FAMILIES if family in built},
+        **built,
         "runs": {
             name: files.fingerprint(inputs.top_only[name]) if name in inputs.top_only else fingerprint([run])
             for name, run in inputs.runs.items()
         },
-        **{name: fingerprint([table]) for name, table in tables_given.items() if table is not None},
-        **({} if inputs.genders is None else {"genders": fingerprint([_labels(inputs.genders)])}),
-        "missing": inputs.missing,
-        "ties": inputs.ties,
-        "order": inputs.order,
-        "only": options.only,
-        "confidence": options.confidence,
-        "resamples": options.resamples,
-        "seed": options.seed,
+        **{name: fingerprint([table]) for name, table in tables.items() if table is not None},
+        **{name: getattr(inputs, name) for name in ("missing", "ties", "order")},
+        **{name: getattr(options, name) for name in ("only", "confidence", "resamples", "seed")},
     }
-
-
-def _labels(labels: Mapping[str, str]) -> pl.DataFrame:
-    return pl.DataFrame({"query_id": list(labels), "gender": list(labels.values())})
 
 
 def listed_measures(measures: str | Measure | Iterable[str | Measure]) -> list[Measure]:
@@ -257,120 +439,3 @@ def listed_measures(measures: str | Measure | Iterable[str | Measure]) -> list[M
     if not wanted:
         raise InputError("name at least one measure, as in ARaB@10")
     return wanted
-
-
-def effectiveness_measurements(
-    name: str,
-    ranked: Sequence[str],
-    judged: Sequence[str],
-    values: Mapping[Measure, Floats],
-    inputs: Inputs,
-    options: Options,
-) -> list[Measurement]:
-    """Each effectiveness measure over the judged queries, 0 where nothing was returned.
-
-    Where queries are given, over those of them that are judged. Gender labels restrict it only when a subset
-    was asked for by name.
-    """
-    only = options.only or "all"
-    known = pl.Series("query_id", list(dict.fromkeys([*judged, *ranked])), pl.String)
-    others = set(known.filter(~inputs.asked(known)).to_list())
-    if others:
-        inside = np.array([query not in others for query in judged], bool)
-        values = {measure: result[inside] for measure, result in values.items()}
-        judged, ranked = ([query for query in some if query not in others] for some in (judged, ranked))
-    chosen = np.array([only == "all" or (inputs.genders or {}).get(query) == only for query in judged], bool)
-    expected = [] if inputs.queries is None else inputs.queries["query_id"].to_list()
-    unmeasured = left_out(
-        dict.fromkeys([*expected, *judged, *ranked]),
-        set(judged),
-        labels=inputs.genders,
-        only=only,
-        otherwise="not judged",
-    ) | ({NOT_IN_QUERIES: len(others)} if others else {})
-    silent = len({query for query, one in zip(judged, chosen, strict=True) if one}.difference(ranked))
-    notes = [f"judged queries with nothing returned, counted as 0: {silent:,}"] if silent else []
-    if inputs.ties == "expected":
-        notes.append(NOT_LINEAR)
-    results = []
-    for measure, result in values.items():
-        undefined = int((chosen & np.isnan(result)).sum())
-        defined = chosen & ~np.isnan(result)
-        results.append(
-            Measurement(
-                run=name,
-                measure=measure,
-                summary=_summary(measure, result, chosen, options),
-                left_out=unmeasured | ({"undefined": undefined} if undefined else {}),
-                query_ids=pl.Series(judged, dtype=pl.String).filter(pl.Series(defined)),
-                values=result[defined],
-                only=options.only,
-                notes=tuple(notes),
-            )
-        )
-    return results
-
-
-def _summary(measure: Measure, values: Floats, chosen: NDArray[np.bool_], options: Options) -> Summary:
-    if isinstance(measure.aggregator(), ir_measures.MeanAgg):
-        return Summary.over(values, {}, chosen, signed=False, options=options)
-    # NumQ, NumRet and their like are sums over queries: no mean, no interval around one.
-    counted = Summary.over(values, {}, chosen, signed=False, options=Options(confidence=None))
-    return replace(counted, value=float(np.nansum(values[chosen])) if counted.queries else None)
-
-
-def effectiveness(
-    run: pl.DataFrame, qrels: pl.DataFrame, measures: Sequence[Measure]
-) -> tuple[list[str], dict[Measure, Floats]]:
-    """The judged queries, in the order of the qrels, and each measure's values for them.
-
-    0 where nothing was returned; NaN where something was, but the measure is undefined.
-    """
-    judged = qrels["query_id"].unique(maintain_order=True)
-    # The tools read a run document by document: leave out those that no measure looks at.
-    run = run.filter(pl.col("rank") <= max(map(effectiveness_depth, measures)))
-    # Queries go by number: some of the tools behind ir_measures (gdeval) know no other ids.
-    number = pl.DataFrame({"query_id": judged, "number": pl.int_range(len(judged), eager=True)})
-    # Scores that fall by one, down to 1: every tool then ranks as we do, to the last tie, and those that
-    # give a document that was not returned a score of 0 (Compat) rank it below all others.
-    ranked = run.join(number, on="query_id", maintain_order="left").with_columns(
-        score=pl.col("rank").max().over("number") - pl.col("rank") + 1
-    )
-    relevance = _nested(qrels.join(number, on="query_id", maintain_order="left"), "relevance")
-    # What no tool gives a value for is undefined, as Accuracy where nothing relevant was returned.
-    unless_found = np.zeros(len(judged))
-    unless_found[ranked["number"].unique().to_numpy()] = np.nan
-    values = {measure: unless_found.copy() for measure in measures}
-    try:
-        scores = _nested(ranked, "score")
-        for together in _by_tool(values):
-            for metric in ir_measures.iter_calc(together, relevance, scores):
-                values[metric.measure][int(metric.query_id)] = metric.value
-    except (ArithmeticError, TypeError, ValueError) as error:  # a measure or parameter no tool can compute
-        names = ", ".join(map(str, values))
-        raise InputError(f"ir_measures cannot compute {names}: {' '.join(str(error).split())}") from None
-    # Differences that are equal but for their last digits are ties in tests of ranks.
-    return judged.to_list(), {measure: round_significant(each, 12) for measure, each in values.items()}
-
-
-def effectiveness_depth(measure: Measure) -> int:
-    """How far down an effectiveness measure looks; with ``judged_only`` others move up, so all of a run."""
-    return (
-        WHOLE_LIST if measure.params.get("judged_only") else int(measure.params.get("cutoff") or WHOLE_LIST)
-    )
-
-
-def _by_tool(measures: Iterable[Measure]) -> list[list[Measure]]:
-    """The measures, apart by the tool that computes them: ir_measures turns undefined into 0 for several."""
-    result: dict[str | None, list[Measure]] = {}
-    for measure in measures:
-        tools = (p for p in ir_measures.DefaultPipeline.providers if p.is_available() and p.supports(measure))
-        result.setdefault(next((tool.NAME for tool in tools), None), []).append(measure)
-    return list(result.values())
-
-
-def _nested(table: pl.DataFrame, value: str) -> dict[str, dict[str, float]]:
-    nested: dict[str, dict[str, float]] = {}
-    for query, document, number in table.select("number", "doc_id", value).iter_rows():
-        nested.setdefault(str(query), {})[document] = number
-    return nested

@@ -7,12 +7,9 @@ AWRF) take shares of the labelled documents. With an attribute, what is unknown 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from functools import cached_property
-from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,19 +23,13 @@ from evenrank.measures.base import BiasMeasure, Param, PerQuery, unwrap_abs
 from evenrank.measures.document_groups import (
     CROSS,
     UNKNOWN,
+    Targets,
     crossed_name,
-    group_targets,
-    normal_attribute,
-    targets_fingerprint,
+    read_targets,
 )
-from evenrank.measures.lists import WHOLE_LIST, Floats, Ints, RankedLists, find_rows
-from evenrank.measures.results import Measurement, Options
-from evenrank.measures.views import RunScores, View, counted
+from evenrank.measures.lists import WHOLE_LIST, Floats, Ints, RankedLists, View, counted, find_rows
+from evenrank.measures.rank_bias import check_group
 from evenrank.show.numbers import counted as counted_words
-
-Exact = NDArray[np.object_]
-"""Shares as fractions, lists × groups; None where a list has no target for a group."""
-TARGETS = ("list", "collection", "equal", "relevant")
 
 CUTOFF = Param(dtype=int, default=None, minimum=1, desc="ranking cutoff threshold; without it the whole list")
 TARGET = Param(
@@ -58,13 +49,13 @@ WORLD = Param(
 GROUP = Param(dtype=str, default=None, desc="the group that is compared with the rest")
 
 
-_TARGETS = {
+TARGETS = {
     "list": "the query's whole list",
     "collection": "the shares in the collection",
     "equal": "equal shares",
-    "given": "the given shares of each query",
     "relevant": "the shares among the judged relevant documents",
 }
+"""What a measure can compare with, unless shares are given, and how a note calls it."""
 
 
 class Groups(View):
@@ -89,16 +80,16 @@ class Groups(View):
 
     def lists(self, run: pl.DataFrame, *given: Any, **named: Any) -> RankedLists:
         """As usual; with an attribute, documents that the labels do not list are unknown."""
-        if self.attribute is not None:
-            ranked = run["doc_id"].unique(maintain_order=True)
-            strangers = ranked.filter(~ranked.is_in(self.tally.frame["doc_id"].implode()))
-            if len(strangers):
-                self.__dict__["tally"] = self.tally.with_unknown(strangers)
-        return super().lists(run, *given, **named)
-
-    @property
-    def labels(self) -> Any:
-        return self.tally
+        lists = super().lists(run, *given, **named)
+        targets = None
+        if self.given_targets is not None:
+            targets = self.given_targets.of(lists.query_ids, lists.groups)
+        lists = replace(lists, labels=self.tally, targets=targets)
+        if self.attribute is None:
+            return lists
+        last = {name: int(name == lists.groups[-1]) for name in lists.groups}  # unknown in every attribute
+        everyone = pl.concat([lists.tally, pl.DataFrame({"doc_id": None, **last}, schema=lists.tally.schema)])
+        return replace(lists, tally=everyone, rows=np.where(lists.rows < 0, len(lists.tally), lists.rows))
 
     @property
     def missing(self) -> str:
@@ -106,89 +97,72 @@ class Groups(View):
         return self.inputs.missing if self.tally.inferred else "unlabelled"
 
     @cached_property
-    def targets(self) -> Mapping[str, Mapping[str, Fraction]] | None:
+    def given_targets(self) -> Targets | None:
+        """The table of targets, if there is one and a measure asks for it."""
         given = self.inputs.given.get("targets")
         requested = any(
             "target" in m.SUPPORTED_PARAMS and m["target"] is None for m in map(unwrap_abs, self.measures)
         )
-        return group_targets(given, self.tally.groups) if given is not None and requested else None
-
-    @property
-    def name(self) -> str:
-        wished = "" if self.targets is None else targets_fingerprint(self.targets)[:8]
-        return self._looked_at(self.inputs.queries) + wished
+        return read_targets(given, self.tally.groups) if given is not None and requested else None
 
     def provenance(self) -> dict[str, Any]:
         return {
             **({"tally": self.inputs.tally.provenance} if self.tally.inferred else {}),
             "groups": self.tally.provenance,
-            **({} if self.targets is None else {"targets": targets_fingerprint(self.targets)}),
+            **({} if self.given_targets is None else {"targets": self.given_targets.fingerprint}),
         }
 
-    def score_run(self, name: str, run: pl.DataFrame, options: Options) -> RunScores:
-        known = self.tally.frame.filter(pl.Series(self.tally.known))["doc_id"]
-        labelled = int(run["doc_id"].is_in(known.implode()).sum())
-        return replace(super().score_run(name, run, options), labelled=labelled)
+    def labelled(self, run: pl.DataFrame) -> int:
+        return int(run["doc_id"].is_in(self.tally.labelled.implode()).sum())
 
     def counts(self, measure: BiasMeasure, lists: RankedLists) -> dict[str, Ints]:
         """And how many stand above the cut-off, and how many of these show no group."""
         cutoff = measure.params.get("cutoff")
-        hidden = np.append(self.tally.unknown, 1)  # the last for rows that are −1
-        above, unknown = counted(lists, WHOLE_LIST if cutoff is None else cutoff, hidden[lists.rows])
+        unknown_of_each = 1 - lists.counts()[:, ~self.tally.hidden].sum(axis=1)
+        above, unknown = counted(lists, WHOLE_LIST if cutoff is None else cutoff, unknown_of_each)
         short = (lists.lengths <= (WHOLE_LIST if cutoff is None else cutoff)).astype(np.int64)
         return {**super().counts(measure, lists), "above": above, "unknown": unknown, "short": short}
 
-    def measurements(self, name: str, scores: RunScores, options: Options) -> list[Measurement]:
+    def check_scores(self, name: str, scores: Any) -> None:
+        """Refuse a run whose groups are unknown, and measures that are 0 whatever it shows."""
         if not scores.labelled:
             raise InputError(
                 f"{name}: none of its documents has a group; check that labels and run belong together"
             )
         for measure in self.measures:
-            if self._needs_more_than_the_top(measure) and scores.counts[measure]["short"].all():
-                raise InputError(_always_zero(measure, name))
-        return super().measurements(name, scores, options)
+            if self._needs_more_than_the_top(measure) and scores.per_query[measure].counts["short"].all():
+                raise InputError(
+                    f"{measure} compares the top of each list with the whole of it, but no list of {name} is "
+                    "longer than the cut-off, so it is 0 for any ranking; retrieve more documents, name a "
+                    f"cut-off, as in {measure.NAME}@10, or give targets"
+                )
+        super().check_scores(name, scores)
 
     def _needs_more_than_the_top(self, measure: Any) -> bool:
-        return bool(measure.needs_more_than_the_top(targets=self.targets is not None))
+        return bool(measure.needs_more_than_the_top(targets=self.given_targets is not None))
 
     def target_of(self, measure: Any) -> str:
         """Which shares a measure compares with, in words."""
-        target = measure.target_named(given=self.targets is not None)
-        said = _TARGETS[target] if isinstance(target, str) else str(target)
+        target = measure.target_named(given=self.given_targets is not None)
+        said = str(target)
+        if isinstance(target, str):
+            said = TARGETS.get(target, "the given shares of each query")
         return said if measure.params.get("world") is None else f"{said}, averaged with those in the world"
 
-    def notes(
-        self, measure: Any, scores: RunScores, defined: np.ndarray, options: Options
-    ) -> tuple[str, ...]:
+    def notes(self, measure: Any, scores: Any, defined: NDArray[np.bool_]) -> list[str]:
         """Says where groups and target come from, too."""
-        notes = [f"group labels: {self.tally.how}", *super().notes(measure, scores, defined, options)]
+        notes = [f"group labels: {self.tally.how}", *super().notes(measure, scores, defined)]
         if "target" in measure.SUPPORTED_PARAMS:
             notes.append(f"target: {self.target_of(measure)}")
-        looked, unknown = (scores.counts[measure][what][defined].sum() for what in ("above", "unknown"))
-        if (
-            self._needs_more_than_the_top(measure)
-            and (short := scores.counts[measure]["short"][defined]).any()
-        ):
-            lists = counted_words(int(short.sum()), "list is", "lists are")
+        counts = scores.per_query[measure].counts
+        looked, unknown, short = (counts[what][defined].sum() for what in ("above", "unknown", "short"))
+        if self._needs_more_than_the_top(measure) and short:
+            lists = counted_words(int(short), "list is", "lists are")
             notes.append(f"{lists} no longer than the cut-off: the value is 0 whatever they show")
         if unknown:
             said = "show no group" if self.attribute is None else "are unknown, which is a group of its own"
             notes.append(f"{unknown / looked:.1%} of the documents looked at {said}")
-        return tuple(notes)
-
-
-def _always_zero(measure: Any, name: str) -> str:
-    """Why a measure says nothing about lists that are no longer than its cut-off."""
-    cutoff = measure["cutoff"]
-    if cutoff is None:
-        return (
-            f"{measure} compares each list with itself, so it is 0 for any ranking; "
-            f"name a cut-off, as in {measure.NAME}@10, or give targets"
-        )
-    return (
-        f"{measure} compares the top {cutoff} with the query's whole list, but no list of {name} has more "
-        f"than {cutoff} documents, so it is 0 for any ranking; retrieve more documents, or give targets"
-    )
+        return notes
 
 
 class GroupMeasure(BiasMeasure):
@@ -252,7 +226,9 @@ class GroupMeasure(BiasMeasure):
             raise InputError(f"{self} compares groups, but there is only {', '.join(groups)}")
         if isinstance(self["target"], Mapping):
             for group in self["target"]:
-                _known(self, group, groups)
+                check_group(self, group, groups)
+        if "group" in self.SUPPORTED_PARAMS:
+            self.group(groups)
 
     def group(self, groups: tuple[str, ...]) -> int:
         """The column of the one group that a measure is about: of two the first, unless named."""
@@ -264,7 +240,7 @@ class GroupMeasure(BiasMeasure):
                     f"{self.NAME}(group={groups[0]!r})@{self['cutoff'] or 10}"
                 )
             return 0
-        _known(self, name, groups)
+        check_group(self, name, groups)
         return groups.index(name)
 
     def per_query(self, lists: RankedLists) -> PerQuery:
@@ -274,13 +250,12 @@ class GroupMeasure(BiasMeasure):
         ]
         return PerQuery(np.array(values, dtype=np.float64), undefined=self.undefined(lists))
 
-    def each_list(self, lists: RankedLists) -> Iterator[Ints]:
+    def each_list(self, lists: RankedLists) -> list[Ints]:
         """For each list the groups of its documents, documents × groups, best first."""
         shown = lists.counts()
         if self.WHOLE_LABELS and shown.dtype.kind == "f":
             raise InputError(f"{self} counts documents that show a group or do not; these labels are shares")
-        for start, length in zip(lists.starts.tolist(), lists.lengths.tolist(), strict=True):
-            yield shown[start : start + length]
+        return np.split(shown, lists.starts[1:])
 
     def list_at(self, lists: RankedLists, query: int) -> tuple[Ints, Floats]:
         """One of the lists and its target, as `per_list` gets them."""
@@ -307,90 +282,44 @@ class GroupMeasure(BiasMeasure):
         target = self.target_named(given=lists.targets is not None)
         if target == "list":
             return own_shares(lists, of_all=self.AGAINST_REST)
+        if target == "given":
+            return np.asarray(lists.targets)
         if target == "relevant":
             world = self.params.get("world")
             return relevant_shares(lists, world, of_all=self.AGAINST_REST, weights=self.relevant_weights)
-        return np.array(self.exact_targets(lists), dtype=np.float64)  # None becomes NaN
-
-    def exact_targets(self, lists: RankedLists) -> Exact:
-        """The same as fractions; where a target names only what is known, the unknown keeps its share."""
-        target = self.target_named(given=lists.targets is not None)
-        rows: list[Any]
-        if target == "relevant":
-            shares = self.targets(lists).tolist()
-            rows = [[None if math.isnan(share) else Fraction(share) for share in row] for row in shares]
-        elif target == "list":
-            sums = _sums(lists)
-            totals = lists.lengths if self.AGAINST_REST else sums.sum(axis=1)
-            rows = [
-                [Fraction(share) / Fraction(total) if total else Fraction(0) for share in row]
-                for row, total in zip(sums.tolist(), totals.tolist(), strict=True)
-            ]
-        elif target == "given":
-            by_query = lists.targets or {}
-            given = [by_query.get(query, {}) for query in lists.query_ids.to_list()]
-            rows = [[of.get(group) for group in lists.groups] for of in given]
-        else:
-            rows = self._same_for_all(lists, target)
-        return np.array(rows, dtype=object).reshape(-1, len(lists.groups))
-
-    def _same_for_all(self, lists: RankedLists, target: Any) -> list[Any]:
-        """The shares that the measure itself names, for each list; those of the unknown stay as they are."""
-        shares, hidden = self.shares(lists), _hidden(lists)
-        named = isinstance(target, Mapping) and any(
-            out and group in target for group, out in zip(lists.groups, hidden, strict=True)
+        shares, hidden = np.tile(self.shares(lists), (len(lists.query_ids), 1)), lists.labels.hidden
+        names_unknown = isinstance(target, Mapping) and not {*target}.isdisjoint(
+            group for group, out in zip(lists.groups, hidden, strict=True) if out
         )
-        if named or target == "collection" or not any(hidden):
-            return [shares] * len(lists.query_ids)
-        rows = []
-        for held in own_shares(lists).tolist():
-            known = 1 - Fraction(sum(now for now, out in zip(held, hidden, strict=True) if out))
-            rows.append(
-                [
-                    Fraction(now) if out else None if share is None else share * known
-                    for share, now, out in zip(shares, held, hidden, strict=True)
-                ]
-            )
-        return rows
+        if target == "collection" or names_unknown:
+            return shares
+        own = own_shares(lists)  # what is unknown keeps its share of the list
+        return np.where(hidden, own, shares * (1 - own[:, hidden].sum(axis=1, keepdims=True)))
 
-    def shares(self, lists: RankedLists) -> list[Fraction | None]:
+    def shares(self, lists: RankedLists) -> Floats:
         """The share of each group that the measure itself names: equal, in the collection, or written."""
-        target, groups, hidden = self["target"], lists.groups, _hidden(lists)
+        target, groups, labels = self["target"], lists.groups, lists.labels
         if target == "equal":
-            return [Fraction(0 if out else 1, len(groups) - sum(hidden)) for out in hidden]
+            return np.where(labels.hidden, 0.0, 1 / (~labels.hidden).sum())
         if target == "collection":
-            listed = None if lists.labels is None else lists.labels.listed
-            frame = lists.tally.head(len(lists.tally) if listed is None else listed)
-            counts = [Fraction(frame[group].sum()) for group in groups]
-            total = Fraction(len(frame)) if self.AGAINST_REST else sum(counts, Fraction(0))
-            return [count / total if total else count for count in counts]
-        shares = [
-            Fraction(str(target[group])) if group in target else Fraction(0) if out else None
-            for group, out in zip(groups, hidden, strict=True)
-        ]
-        if shares.count(None) == 1:
-            rest = 1 - sum((share for share in shares if share is not None), Fraction(0))
-            shares[shares.index(None)] = max(rest, Fraction(0))
-        if None in shares and not self.AGAINST_REST:
+            sums = labels.frame.select(groups).sum().to_numpy().ravel()
+            total = len(labels.frame) if self.AGAINST_REST else sums.sum()
+            return np.asarray(sums / (total or 1))
+        shares = np.where(labels.hidden, 0.0, np.nan)
+        for group, share in target.items():
+            shares[groups.index(group)] = share
+        missing = np.isnan(shares)
+        if missing.sum() == 1:
+            shares[missing] = max(1 - np.nansum(shares), 0.0)
+        elif missing[self.group(groups)] if self.AGAINST_REST else missing.any():
             raise InputError(f"{self}: the target must name a share for each group: {', '.join(groups)}")
         return shares
 
 
-def _hidden(lists: RankedLists) -> tuple[bool, ...]:
-    """For each group, whether it stands for documents of which something is unknown."""
-    hidden: tuple[bool, ...] = (False,) * len(lists.groups) if lists.labels is None else lists.labels.hidden
-    return hidden
-
-
-def _sums(lists: RankedLists) -> Any:
-    """How much of each group each list shows, lists × groups."""
-    shown = lists.counts()
-    return np.add.reduceat(shown, lists.starts) if len(lists.starts) else shown[:0]
-
-
 def own_shares(lists: RankedLists, *, of_all: bool = False) -> Floats:
     """The share of each group in each list, lists × groups: of all its documents, or of the labelled ones."""
-    sums = _sums(lists)
+    shown = lists.counts()
+    sums = np.add.reduceat(shown, lists.starts) if len(lists.starts) else shown[:0]
     totals = (lists.lengths if of_all else sums.sum(axis=1))[:, None]
     return np.divide(sums, totals, out=np.zeros(sums.shape), where=totals > 0)
 
@@ -400,7 +329,7 @@ def with_attribute(params: dict[str, Any]) -> dict[str, Any]:
     given = params.get("attribute")
     if not isinstance(given, str):
         return params
-    built = {**params, "attribute": normal_attribute(given)}
+    built = {**params, "attribute": crossed_name(given).lower()}
     if CROSS in built["attribute"]:
         for name in ("group", "of", "against"):
             if isinstance(params.get(name), str):
@@ -419,34 +348,30 @@ def relevant_shares(
     unless given. NaN for each group where nothing is judged relevant, or nothing is labelled.
     """
     groups, labels = lists.groups, lists.labels
-    axes = labels.axes or (("group", (*groups, UNKNOWN)),)
-    judged = lists.qrels.filter(pl.col("relevance") > 0)  # type: ignore[union-attr]
-    judged = judged.sort("relevance", descending=True, maintain_order=True)
-    rows = find_rows(judged["doc_id"], labels.frame["doc_id"])
-    shown = labels.frame.select(groups).to_numpy().astype(np.float64)[rows]
-    shown[rows < 0] = 0.0
-    if labels.axes:
-        shown[rows < 0, -1] = 1.0
-    places = dict(judged.with_row_index().group_by("query_id").agg("index").iter_rows())
-    relevances = judged["relevance"].to_numpy()
-    world = None if world is None else checked_world(world, axes)
+    query = find_rows(lists.qrels["query_id"], lists.query_ids)  # type: ignore[index]
+    judged = lists.qrels.select("doc_id", "relevance", query=query)  # type: ignore[union-attr]
+    judged = judged.filter(pl.col("relevance") > 0, pl.col("query") >= 0)
+    judged = judged.sort("query", "relevance", descending=[False, True], maintain_order=True)
     result = np.full((len(lists.query_ids), len(groups)), np.nan)
-    for query, query_id in enumerate(lists.query_ids.to_list()):
-        at = places.get(query_id)
-        if at is None:
-            continue
-        weight = np.ones(len(at)) if weights is None else weights(relevances[at])
-        total = np.dot(shown[at].T, weight)
-        whole = weight.sum() if of_all else total.sum()
-        if not whole:
-            continue
-        result[query] = total / whole
-        if world is not None and labels.axes:
-            result[query] = averaged(result[query], axes, world)
-        elif world is not None:
-            (background,) = world.values()
-            known = result[query].sum()
-            result[query] = (result[query] + known * np.array([background[group] for group in groups])) / 2
+    if judged.is_empty():
+        return result
+    unlisted = np.zeros((1, len(groups)))  # found at −1
+    unlisted[0, -1] = bool(labels.axes)  # unknown in every attribute
+    shown = np.vstack([labels.frame.select(groups).to_numpy(), unlisted])
+    shown = shown[find_rows(judged["doc_id"], labels.frame["doc_id"])]
+    queries, starts = np.unique(judged["query"].to_numpy(), return_index=True)
+    each = np.ones(len(judged))
+    if weights is not None:
+        each = np.concatenate([*map(weights, np.split(judged["relevance"].to_numpy(), starts[1:]))])
+    total = np.add.reduceat(shown * each[:, None], starts)
+    whole = np.add.reduceat(each, starts) if of_all else total.sum(axis=1)
+    shares = np.divide(total, whole[:, None], out=np.full(total.shape, np.nan), where=whole[:, None] > 0)
+    if world is not None:
+        axes = labels.axes or (("group", (*groups, UNKNOWN)),)
+        world = checked_world(world, axes)
+        known = shares if labels.axes else np.column_stack([shares, 1 - shares.sum(axis=1)])
+        shares = np.array([averaged(row, axes, world) for row in known])[:, : len(groups)]
+    result[queries] = shares
     return result
 
 
@@ -467,44 +392,33 @@ def averaged(
     spread = np.where(mass > 0, grid, grid.sum(axis=tuple(chosen), keepdims=True))
     total = spread.sum(axis=others, keepdims=True)
     spread = np.divide(spread, total, out=np.zeros_like(spread), where=total > 0)
-    mixed = grid.copy()
-    for case in product((True, False), repeat=len(chosen)):
-        if not any(case):
-            continue
-        where = [slice(None)] * len(axes)
-        background = np.ones([1] * len(axes))
-        for at, known in zip(chosen, case, strict=True):
-            where[at] = slice(0, -1) if known else slice(-1, None)
-            if known:
-                name, groups = axes[at]
-                part = np.array([world[name][group] for group in groups[:-1]])
-                background = background * part.reshape([-1 if i == at else 1 for i in range(len(axes))])
-        here = tuple(where)
-        mixed[here] = (grid[here] + background * spread[here] * grid[here].sum()) / 2
-    return mixed.ravel()
+    background = np.ones([1] * len(axes))
+    for at in chosen:
+        name, groups = axes[at]
+        size = [-1 if i == at else 1 for i in range(len(axes))]
+        background = background * np.array([*(world[name][group] for group in groups[:-1]), 1]).reshape(size)
+        known = np.array([group != UNKNOWN for group in groups]).reshape(size)
+        mass = np.where(known, (mass * known).sum(axis=at, keepdims=True), mass)
+    return np.asarray((grid + background * mass * spread) / 2).ravel()
 
 
 def checked_world(
     world: Mapping[str, Any], axes: Sequence[tuple[str, tuple[str, ...]]]
 ) -> dict[str, dict[str, float]]:
     """Shares in the world by attribute: each of its known groups, together 1."""
-    nested = all(isinstance(of, Mapping) for of in world.values())
-    by = dict(world) if nested else {axes[0][0]: world} if len(axes) == 1 else None
-    if by is None:
-        names = ", ".join(name for name, _ in axes)
-        raise InputError(
-            f"world must name the attribute, one of {names}: {{'{axes[0][0]}': {{group: share}}}}"
-        )
     known = dict(axes)
-    for name, of in by.items():
-        if name not in known:
-            raise InputError(f"world is about {name!r}; {choice_hint(name, known)}")
+    if len(axes) == 1 and not all(isinstance(of, Mapping) for of in world.values()):
+        world = {axes[0][0]: world}
+    for name, of in world.items():
+        if name not in known or not isinstance(of, Mapping):
+            example = f"{{{axes[0][0]!r}: {{group: share}}}}"
+            raise InputError(f"world must name the attribute, one of {', '.join(known)}: {example}")
         groups = known[name][:-1]
         if set(of) != set(groups):
             raise InputError(f"world must name a share for each of {listing(groups)}, and no other group")
         if abs(sum(of.values()) - 1) > 1e-3:
             raise InputError(f"the shares of {name} in the world add up to {sum(of.values()):g}, not to 1")
-    return {name: {g: float(s) / sum(of.values()) for g, s in of.items()} for name, of in by.items()}
+    return {name: {g: float(s) / sum(of.values()) for g, s in of.items()} for name, of in world.items()}
 
 
 class AgainstRest(GroupMeasure):
@@ -512,13 +426,6 @@ class AgainstRest(GroupMeasure):
 
     AGAINST_REST = True
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {**GroupMeasure.SUPPORTED_PARAMS, "group": GROUP}  # noqa: RUF012
-
-    def check_groups(self, groups: tuple[str, ...]) -> None:
-        super().check_groups(groups)
-        chosen = groups[self.group(groups)]
-        target = self["target"]
-        if isinstance(target, Mapping) and chosen not in target and len(target) + 1 < len(groups):
-            raise InputError(f"{self}: the target names no share for {chosen}")
 
 
 def check_target(name: str, target: Any) -> None:
@@ -537,8 +444,3 @@ def check_target(name: str, target: Any) -> None:
         raise InputError(
             f"{name}: target is {target!r}, but must give shares between 0 and 1, together at most 1"
         )
-
-
-def _known(measure: GroupMeasure, group: str, groups: tuple[str, ...]) -> None:
-    if group not in groups:
-        raise InputError(f"{measure}: no document shows {group!r}; {choice_hint(group, groups)}")

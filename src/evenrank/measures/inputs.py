@@ -18,21 +18,23 @@ from numpy.typing import NDArray
 
 from evenrank.data.docs import Docs, open_docs
 from evenrank.data.formats import is_parquet
-from evenrank.data.read import is_ranx, path_of, read_qrels, read_queries
+from evenrank.data.read import is_ranx, path_of, read_genders, read_qrels, read_queries
 from evenrank.data.runs import perfect_run, read_run
 from evenrank.data.schema import show
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.base import is_bias
 from evenrank.measures.document_groups import DocumentGroups, Labels, inferred_groups
-from evenrank.measures.lists import WHOLE_LIST, RankedLists, ranked_lists, ranked_queries
-from evenrank.measures.results import gender_labels
-from evenrank.measures.views import refuse_sequences
+from evenrank.measures.lists import (
+    WHOLE_LIST,
+    RankedLists,
+    ranked_lists,
+    ranked_queries,
+)
 from evenrank.show.numbers import counted
 
 if TYPE_CHECKING:
     from evenrank.text.matcher import Matcher
     from evenrank.text.tally import Tally
-    from evenrank.vectors.texts import GenderedTexts
 
 _CHOICES: dict[str, tuple[str, ...]] = {  # the first unless given
     "missing": ("error", "zero", "skip"),
@@ -44,10 +46,12 @@ LARGE = 1 << 30
 PREDICT = "predict"
 """In place of the genders of queries: what the shipped classifier says."""
 _SUFFIXES = (".gz", ".zst", ".run", ".txt", ".json", ".tsv")
-_SAYING = {
+_NEEDED = {
     "docs": "the text of the documents; give docs",
     "queries": "the text of the queries; give queries",
     "qrels": "relevance judgments; give qrels",
+    "tally": "a tally, or docs to make one from",
+    "groups": "labels of documents, a tally, or docs to make one from",
 }
 
 
@@ -92,8 +96,8 @@ class Inputs:
         Opened, where they were given; see :func:`evenrank.measure`.
     missing, ties, order
         How runs are read.
-    guessed
-        A caution, if the genders were predicted; else empty.
+    gender_caution
+        What to know of the genders, if they were predicted.
     given
         All that was given, as it was given.
     part
@@ -109,7 +113,7 @@ class Inputs:
     qrels: pl.DataFrame | None = None
     background: pl.DataFrame | None = None
     genders: Mapping[str, str] | None = None
-    guessed: tuple[str, ...] = ()
+    gender_caution: str = ""
     missing: str = "error"
     ties: str = "order"
     order: str = "score"
@@ -135,12 +139,10 @@ class Inputs:
             raise TypeError(
                 f"there is no input {sorted(unknown)[0]!r}; {', '.join(MeasureInputs.__annotations__)} are"
             )
-        choices: dict[str, Any] = {}
-        for name, possible in _CHOICES.items():
-            choices[name] = given.get(name) or possible[0]
-            if choices[name] not in possible:
-                check_choice(name, choices[name], possible)
-        missing, ties, order = choices.values()
+        choices: dict[str, Any] = {name: given.get(name) or known[0] for name, known in _CHOICES.items()}
+        for name in _CHOICES.keys() & given.keys():
+            check_choice(name, choices[name], _CHOICES[name])
+        order, ties = choices["order"], choices["ties"]
         if ties == "expected" and order == "rank":
             raise InputError("the rank column leaves no ties; choose either order 'rank' or ties 'expected'")
         named = {} if runs is None else named_runs(runs)
@@ -155,26 +157,23 @@ class Inputs:
             elif "pyterrier" in sys.modules and _is_transformer(run):
                 run = _ranked_by(run, given.get("queries"))
             frames[name] = read_run(run, order=order, depth=depth if name in top_only else None)
-        docs, queries, qrels = given.get("docs"), given.get("queries"), given.get("qrels")
-        background = given.get("background")
+        docs, qrels, background = given.get("docs"), given.get("qrels"), given.get("background")
         if background is not None:
             background = read_run(background, order=order, depth=depth if is_large(background) else None)
-        queries = None if queries is None else read_queries(queries)
+        queries = None if given.get("queries") is None else read_queries(given["queries"])
         genders: Any = given.get("genders")
-        guessed: tuple[str, ...] = ()
-        if genders is not None:
-            genders, guessed = opened_genders(genders, queries, classify)
+        gender_caution = ""
+        if isinstance(genders, str) and genders == PREDICT:
+            genders, gender_caution = _predicted(queries, classify)
         result = cls(
             runs=frames,
             docs=None if docs is None else open_docs(docs).shared(),
             queries=queries,
             qrels=None if qrels is None else read_qrels(qrels),
             background=background,
-            genders=genders,
-            guessed=guessed,
-            missing=missing,
-            ties=ties,
-            order=order,
+            genders=None if genders is None else dict(read_genders(genders).iter_rows()),
+            gender_caution=gender_caution,
+            **choices,
             given={**given, "tally": tally},
             top_only=top_only,
         )
@@ -205,10 +204,28 @@ class Inputs:
                     example = f"it ranks {show(run['query_id'][0])}, they have {show(ids[0])}"
                     raise InputError(f"{problem}: {example}; do they belong together?")
 
-    def doubts(self) -> tuple[str, ...]:
-        """Warnings where the inputs look as if they do not belong together."""
-        if self.top_only:
-            return ()
+    def cautions(self, measures: Iterable[Measure]) -> list[str]:
+        """What a reader of these measures has to know of the inputs."""
+        cautions = [self.gender_caution] if self.gender_caution else []
+        if not self.top_only and any(map(len, self.runs.values())):
+            cautions += self._mismatches()
+        if (
+            self.genders is not None
+            or not self.reading_tally(measures)
+            or not {"female", "male"} & {*self.tally.groups}
+        ):
+            return cautions
+        counted = ""
+        if self.queries is not None and self.matcher is not None:
+            ranked = pl.concat(run["query_id"].unique() for run in self.runs.values()).implode()
+            requested = self.queries.filter(pl.col("query_id").is_in(ranked))["text"]
+            hits = self.matcher.count(requested.to_list()).counts.sum(axis=1) > 0
+            counted = f" {int(hits.sum()):,} of {len(hits):,} contain a word of the lexicon."
+        why = "leaning toward a gender that the query asks for is not a bias"
+        return [*cautions, f"No gender labels: all queries are measured, although {why}.{counted}"]
+
+    def _mismatches(self) -> list[str]:
+        """Where the inputs look as if they do not belong together."""
         rows = []
         for name, run in self.runs.items():
             many, length = _same_list(run)
@@ -219,15 +236,15 @@ class Inputs:
                 )
         described = self._described()
         if not described:
-            return tuple(rows)
+            return rows
         ranked = set[str]()
         for run in self.runs.values():
             ranked.update(ranked_queries(run).to_list())
         for ids, singular, plural in described:
             known = len(ranked.intersection(ids))
             if ranked and known < len(ranked) / 2:
-                said = singular if known == 1 else plural
-                rows.append(f"Only {known:,} of the {len(ranked):,} ranked queries {said}.")
+                verb = singular if known == 1 else plural
+                rows.append(f"Only {known:,} of the {len(ranked):,} ranked queries {verb}.")
         if self.qrels is not None and self.runs:
             judged = self.qrels.filter(pl.col("query_id").is_in(list(ranked)))["doc_id"].unique()
             shown = pl.concat(run["doc_id"] for run in self.runs.values()).unique()
@@ -236,18 +253,26 @@ class Inputs:
                     f"No run ranks any of the {len(judged):,} judged documents: do the qrels belong to this "
                     "collection?"
                 )
-        return tuple(rows)
+        return rows
 
     def of_runs(
         self, runs: Mapping[str, pl.DataFrame], *, background: pl.DataFrame | None = None, **changed: Any
     ) -> Inputs:
         """The same inputs with other runs, and what else has changed; what is made is not made again."""
         other = replace(self, runs=runs, background=background, **changed)
-        built = ("tally", "matcher", "groups", "labels", "genderedness", "relevant")
+        built = ("tally", "matcher", "groups", "labels", "relevant")
         other.__dict__.update({name: self.__dict__[name] for name in built if name in self.__dict__})
         return other
 
-    def asked(self, queries: pl.Series) -> NDArray[np.bool_]:
+    def top_documents(self, depth: int) -> list[str]:
+        """The documents of the runs down to a depth; all of them where those below have a say."""
+        whole = self.missing == "skip" or self.ties == "expected"
+        tops = [
+            (run if whole else run.filter(pl.col("rank") <= depth))["doc_id"] for run in self.runs.values()
+        ]
+        return pl.concat(tops).unique(maintain_order=True).to_list() if tops else []
+
+    def is_requested(self, queries: pl.Series) -> NDArray[np.bool_]:
         """Which of these queries are among those given; all, where none are given."""
         if self.queries is None:
             return np.ones(len(queries), bool)
@@ -255,44 +280,48 @@ class Inputs:
 
     def check(self, measures: Sequence[Measure]) -> None:
         """Refuse measures that need what nobody gave; the error names everything that is missing."""
-        there = {"docs": self.docs, "queries": self.queries, "qrels": self.qrels}
+        is_given = {
+            "docs": self.docs is not None,
+            "queries": self.queries is not None,
+            "qrels": self.qrels is not None,
+            "tally": self.has_tally,
+            "groups": self.has_tally or self.given.get("labels") is not None,
+        }
         lacking: dict[str, list[str]] = {}  # what is needed, and by which measures
         for measure in measures:
-            for need in sorted(getattr(measure, "NEEDS", {"qrels"}) & _SAYING.keys()):
-                if there[need] is None:
+            for need in sorted(getattr(measure, "NEEDS", {"qrels"}) & _NEEDED.keys()):
+                if not is_given[need]:
                     otherwise = getattr(measure, "ALTERNATIVES", {}).get(need)
-                    needed = _SAYING[need] + (f", or {otherwise}" if otherwise else "")
+                    needed = _NEEDED[need] + (f", or {otherwise}" if otherwise else "")
                     lacking.setdefault(needed, []).append(str(measure))
-        if not self.countable:
-            for measure in self.counting(measures):
-                otherwise = "labels of documents, " if "groups" in measure.NEEDS else ""
-                needed = f"{otherwise}a tally, or docs to make one from"
-                lacking.setdefault(needed, []).append(str(measure))
         if lacking:
-            raise InputError(
-                ". ".join(
-                    f"{', '.join(names)} {'needs' if len(names) == 1 else 'need'} {needed}"
-                    for needed, names in lacking.items()
-                )
-            )
+            rows = [
+                f"{', '.join(names)} {'needs' if len(names) == 1 else 'need'} {needed}"
+                for needed, names in lacking.items()
+            ]
+            raise InputError(". ".join(rows))
         for name, run in self.runs.items():
-            if "seq" in run.columns:
-                refuse_sequences(name, measures)
+            one_ranking = [m for m in measures if not getattr(m, "SEQUENCES", False)]
+            if "seq" in run.columns and one_ranking:
+                raise InputError(
+                    f"{name} has several rankings of a query (column seq), and {one_ranking[0]} looks at "
+                    "one; EEL, EED and EER look at all of them"
+                )
 
-    def counting(self, measures: Iterable[Measure]) -> list[Any]:
+    def reading_tally(self, measures: Iterable[Measure]) -> list[Any]:
         """Those of the measures that look at the tally: for words, or for groups without labels."""
         needed = {"tally"} | ({"groups"} if self.given.get("labels") is None else set())
         return [m for m in measures if is_bias(m) and m.NEEDS & needed]
 
     @property
-    def countable(self) -> bool:
+    def has_tally(self) -> bool:
         """Whether there is a tally, or documents to make one from."""
         return self.given.get("tally") is not None or self.docs is not None
 
     @cached_property
     def tally(self) -> Tally:
         """The tally that was given, or one made from the documents."""
-        if not self.countable:
+        if not self.has_tally:
             raise InputError("bias measures need a tally, or docs to make one from")
         given = self.given
         return get_tally(
@@ -307,13 +336,13 @@ class Inputs:
     @property
     def tokenizer(self) -> str:
         """How text becomes words: as in the tally, if there is one."""
-        built = self.tally.tokenizer if self.countable else None
+        built = self.tally.tokenizer if self.has_tally else None
         return built or self.given.get("tokenizer") or "words"
 
     @cached_property
     def matcher(self) -> Matcher | None:
         """Finds the words the tally was made with; None if it does not say which."""
-        if not self.countable or self.lexicon is None:
+        if not self.has_tally or self.lexicon is None:
             return None
         from evenrank.text.matcher import Matcher
 
@@ -330,7 +359,7 @@ class Inputs:
         labels = self.given.get("labels")
         if labels is not None:
             return labels if isinstance(labels, DocumentGroups) else self.labels.one_attribute()
-        if not self.countable:
+        if not self.has_tally:
             raise InputError("groups of documents need labels, or a tally or docs to infer them from")
         return inferred_groups(self.tally)
 
@@ -343,39 +372,11 @@ class Inputs:
         return self.labels.soft
 
     @cached_property
-    def genderedness(self) -> GenderedTexts:
-        """What tells the genderedness of texts, from vectors or the shipped table."""
-        from evenrank.vectors.texts import gendered_texts  # loads numba
-
-        return gendered_texts(self.given.get("vectors"), pairs=self.given.get("pairs"))
-
-    @cached_property
     def relevant(self) -> RankedLists:
         """The judged-relevant documents of each query, as far as the tally holds them."""
         best = perfect_run(self.qrels)
         frame, groups = self.tally.frame, self.tally.groups
         return ranked_lists(best, frame, groups, depth=WHOLE_LIST, missing="skip", part=True)
-
-    @property
-    def background_note(self) -> str | None:
-        """Says which run is the background when nobody chose it."""
-        if self.background is not None or not self.runs:
-            return None
-        which = "the run itself" if len(self.runs) == 1 else f"the first run, {next(iter(self.runs))}"
-        return f"background: {which}; values with different backgrounds cannot be compared"
-
-    def cautions(self) -> tuple[str, ...]:
-        """What a reader of values that count words has to know about the queries."""
-        if self.genders is not None or not {"female", "male"} & {*self.tally.groups}:
-            return ()
-        counted = ""
-        if self.queries is not None and self.matcher is not None:
-            ranked = pl.concat(run["query_id"].unique() for run in self.runs.values()).implode()
-            requested = self.queries.filter(pl.col("query_id").is_in(ranked))["text"]
-            hits = self.matcher.count(requested.to_list()).counts.sum(axis=1) > 0
-            counted = f" {int(hits.sum()):,} of {len(hits):,} contain a word of the lexicon."
-        why = "leaning toward a gender that the query asks for is not a bias"
-        return (f"No gender labels: all queries are measured, although {why}.{counted}",)
 
 
 def is_large(run: Any) -> bool:
@@ -387,22 +388,15 @@ def is_large(run: Any) -> bool:
     return Path(path).stat().st_size * (4 if packed else 1) >= LARGE
 
 
-def opened_genders(
-    genders: Any, queries: pl.DataFrame | None, classify: Classify | None = None
-) -> tuple[Mapping[str, str] | None, tuple[str, ...]]:
-    """The gender of each query, and a caution if they are predicted.
-
-    ``"predict"`` asks the classifier `classify`; queries that it was trained on get no label.
-    """
-    if not (isinstance(genders, str) and genders == PREDICT):
-        return gender_labels(genders), ()
+def _predicted(queries: pl.DataFrame | None, classify: Classify | None) -> tuple[Any, str]:
+    """Labels of queries by the classifier, and a caution; queries that it was trained on get no label."""
     if queries is None:
         raise InputError("genders 'predict' reads the texts of the queries; give queries")
     if classify is None:
         raise InputError("genders 'predict' needs a classifier; call evenrank.measure, or give labels")
-    labels, said = classify(queries)
+    labels, counts = classify(queries)
     guesses = "The genders of the queries are guesses of the shipped classifier, not labels by people"
-    return gender_labels(labels), (f"{guesses} ({said}).",)
+    return labels, f"{guesses} ({counts})."
 
 
 def _same_list(run: pl.DataFrame) -> tuple[int, int]:
@@ -431,27 +425,23 @@ def get_tally(
 
     if tally is None:
         return make_tally(docs, lexicon or "rekabsaz2020", tokenizer=tokenizer or "words", progress=progress)
-    coloured = Tally.of(tally)
-    _check_made_with(coloured, lexicon, tokenizer)
-    return coloured
-
-
-def _check_made_with(tally: Tally, lexicon: Any, tokenizer: str | None) -> None:
-    """Refuse a lexicon or tokenizer that is not the tally's own."""
-    if lexicon is not None and tally.lexicon is not None:
+    opened = Tally.of(tally)
+    refuse = "leave the {0} out, or give docs instead of the tally"
+    if lexicon is not None and opened.lexicon is not None:
         from evenrank.text.lexicon import lexicon as load
 
         named = load(lexicon)
-        if named.hash != tally.lexicon.hash:
+        if named.hash != opened.lexicon.hash:
             raise InputError(
-                f"the tally was made with the lexicon {tally.lexicon.name}, not {named.name}; "
-                "leave the lexicon out, or give docs instead of the tally"
+                f"the tally was made with the lexicon {opened.lexicon.name}, not {named.name}; "
+                + refuse.format("lexicon")
             )
-    if tokenizer is not None and tally.tokenizer is not None and tokenizer != tally.tokenizer:
+    if tokenizer is not None and opened.tokenizer is not None and tokenizer != opened.tokenizer:
         raise InputError(
-            f"the tally was made with the tokenizer {tally.tokenizer}, not {tokenizer}; "
-            "leave the tokenizer out, or give docs instead of the tally"
+            f"the tally was made with the tokenizer {opened.tokenizer}, not {tokenizer}; "
+            + refuse.format("tokenizer")
         )
+    return opened
 
 
 def named_runs(runs: Any) -> dict[str, Any]:

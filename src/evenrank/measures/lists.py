@@ -1,17 +1,15 @@
-"""Ranked lists as arrays: the top of a run, end to end, beside what the tally says of its documents.
+"""Ranked lists as arrays: the top of a run, list after list, with what is known of its documents.
 
-Joining a run with a large tally is most of the work of measuring it. `find_rows` looks ids up by their 64-bit
-hash in an open-addressing table, some eight times as quick as joining the strings, and exact all the same:
-every hit is compared with the id, and what does not compare equal is joined the slow way.
+A measure sees a run as :class:`RankedLists`. Its `VIEW` says what the documents are looked up in: the tally
+(:class:`Words`), unless it says otherwise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
-from fractions import Fraction
-from functools import cache, cached_property, wraps
-from typing import Any, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, wraps
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import polars as pl
@@ -19,6 +17,9 @@ from numpy.typing import NDArray
 
 from evenrank.errors import InputError
 from evenrank.text.tally import magnitude
+
+if TYPE_CHECKING:
+    from evenrank.measures.inputs import Inputs
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -28,18 +29,23 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 WHOLE_LIST = 1 << 31
 """Depth of a measure that looks at whole lists."""
-_FEW, _SMALL = 1_000, 100_000
-"""Ids below which a dictionary is quicker than a join; and below which a join takes a few milliseconds, less
-than loading the compiled kernels."""
+_SMALL = 100_000
+"""Ids below which a join takes a few milliseconds, less than loading the compiled kernels."""
 
 
 @dataclass(frozen=True, eq=False)
 class PerQuery:
-    """A measure's value for each list, in their order; NaN where it is undefined, `undefined` says why."""
+    """A measure's value for each list, in their order; NaN where it is undefined, `undefined` says why.
+
+    `parts` has the share of each group in it. When a run is measured, `tied` says whether a tie decides the
+    value, and `counts` how many documents of each list were looked at, see :meth:`View.counts`.
+    """
 
     values: Floats
     parts: Mapping[str, Floats] = field(default_factory=dict)
     undefined: str = "undefined"
+    tied: NDArray[np.bool_] | None = None
+    counts: Mapping[str, Ints] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,17 +70,17 @@ class RankWeights:
         return np.add.reduceat(values[self.entries] * self.weights, self.starts)
 
 
-def _once(method: F) -> F:
-    """A method of lists, computed once for its arguments: measures share magnitudes and weights."""
+def _memoised(method: F) -> F:
+    """Keep what a method of lists returns for its arguments: measures share magnitudes and weights."""
 
     @wraps(method)
-    def once(self: RankedLists, *args: Hashable) -> Any:
+    def memoised(self: RankedLists, *args: Hashable) -> Any:
         key = (method.__name__, *args)
         if key not in self._cache:
             self._cache[key] = method(self, *args)
         return self._cache[key]
 
-    return once  # type: ignore[return-value]  # with the signature of the method
+    return memoised  # type: ignore[return-value]  # with the signature of the method
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +89,9 @@ class RankedLists:
 
     No list is empty. `rows` is each entry's row in the tally, −1 for a document that the tally does not
     hold and that counts as having no words. `scores` and `scored_lengths` keep the whole lists, for finding
-    ties. `skipped` is how many documents were left out of the whole lists. What the measure does not name
-    in `NEEDS` (`background`, `docs`, `queries`, `qrels`) may be None.
+    ties, and `seq` names the ranking of each entry where a query has several. `emptied` are the queries none
+    of whose documents the tally holds, `skipped` is how many documents were left out of the whole lists. What
+    the measure does not name in `NEEDS` (`background`, `docs`, `queries`, `qrels`) may be None.
     """
 
     query_ids: pl.Series
@@ -95,6 +102,7 @@ class RankedLists:
     groups: tuple[str, ...]
     scores: Floats
     scored_lengths: Ints
+    seq: pl.Series | None = None
     expected_ties: bool = False
     emptied: tuple[str, ...] = ()
     skipped: int = 0
@@ -102,7 +110,7 @@ class RankedLists:
     docs: Any = None
     queries: pl.DataFrame | None = None
     qrels: pl.DataFrame | None = None
-    targets: Mapping[str, Mapping[str, Fraction]] | None = None
+    targets: Floats | None = None
     labels: Any = None
     _cache: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
@@ -121,7 +129,7 @@ class RankedLists:
         value: T = self._cache[key]
         return value
 
-    @_once
+    @_memoised
     def column(self, name: str) -> NDArray[Any]:
         """A column of the tally, for every entry."""
         values = self.tally[name].to_numpy()
@@ -131,17 +139,17 @@ class RankedLists:
         column[self.rows < 0] = 0
         return column
 
-    @_once
+    @_memoised
     def counts(self) -> NDArray[Any]:
         """Occurrences of each group's words, entries × groups."""
         return np.column_stack([self.column(group) for group in self.groups])
 
-    @_once
+    @_memoised
     def magnitude(self, name: str, group: str) -> Floats:
         """Magnitude of a group for every entry."""
         return magnitude_of(name, group, self.column)
 
-    @_once
+    @_memoised
     def weigh(self, weights: Weights, cutoff: int) -> RankWeights:
         """Weights of the entries for a cut-off.
 
@@ -171,32 +179,24 @@ class RankedLists:
         first[self.starts] = True
         return np.flatnonzero(first)
 
-    def tied_within(self, cutoff: int) -> NDArray[np.bool_]:
-        """For each list, whether a document down to `cutoff` has the score of the one just below it."""
-        return self._first_tie <= cutoff
-
-    @cached_property
-    def _first_tie(self) -> Ints:
-        """For each list, the first position whose score is also that of the next; beyond any if none."""
-        first = np.full(len(self.scored_lengths), np.iinfo(np.int64).max)
-        starts = _starts(self.scored_lengths)
-        tied = np.flatnonzero(self.scores[:-1] == self.scores[1:])
-        owner = np.searchsorted(starts, tied, side="right") - 1
-        position = tied - starts[owner] + 1
-        inside = position < self.scored_lengths[owner]
-        np.minimum.at(first, owner[inside], position[inside])
-        return first
-
-    @_once
-    def tied_across(self, cutoff: int) -> NDArray[np.bool_]:
-        """For each list, whether the documents at `cutoff` and just below it have the same score."""
-        tied = np.zeros(len(self.lengths), dtype=bool)
-        longer = self.scored_lengths > cutoff
-        below = _starts(self.scored_lengths)[longer] + cutoff
-        tied[longer] = self.scores[below] == self.scores[below - 1]
+    def tied(self, cutoff: int, *, above: bool) -> NDArray[np.bool_]:
+        """For each list, whether the document at `cutoff` (or also one above it) ties with the next one."""
+        owner, position = self._ties
+        tied = np.zeros(len(self.scored_lengths), dtype=bool)
+        tied[owner[position <= cutoff if above else position == cutoff]] = True
         return tied
 
-    @_once
+    @cached_property
+    def _ties(self) -> tuple[Ints, Ints]:
+        """List and position of each document whose score is also that of the next in the list."""
+        starts = _starts(self.scored_lengths)
+        at = np.flatnonzero(self.scores[:-1] == self.scores[1:])
+        owner = np.searchsorted(starts, at, side="right") - 1
+        position = at - starts[owner] + 1
+        inside = position < self.scored_lengths[owner]
+        return owner[inside], position[inside]
+
+    @_memoised
     def top(self, depth: int) -> tuple[Ints, Ints]:
         """Entries at ranks up to `depth`, and how many each list has of them."""
         return np.flatnonzero(self.positions <= depth), np.minimum(self.lengths, depth)
@@ -242,6 +242,7 @@ def ranked_lists(
     expected ties a list goes on until the tie at `depth` ends.
     """
     doc_ids, scores, rows = run["doc_id"], run["score"].to_numpy(), None
+    seq = run["seq"] if "seq" in run.columns else None
     first = np.flatnonzero(run["rank"].to_numpy() == 1)
     lengths = np.diff(first, append=run.height)
     query_ids = run["query_id"].gather(first)
@@ -257,12 +258,14 @@ def ranked_lists(
         emptied = tuple(query_ids.filter(pl.Series(left == 0)).to_list())
         query_ids, lengths = query_ids.filter(pl.Series(left > 0)), left[left > 0]
         rows, scores, doc_ids = rows[held], scores[held], doc_ids.filter(pl.Series(held))
+        seq = None if seq is None else seq.filter(pl.Series(held))
     starts, kept = _starts(lengths), np.minimum(lengths, depth)
     if expected_ties and len(starts):
         last = np.repeat(scores[starts + kept - 1], lengths)
         kept = np.add.reduceat(scores >= last, starts, dtype=np.int64)
     entries = np.repeat(starts, kept) + _positions(kept) - 1
     doc_ids = doc_ids.gather(entries)
+    seq = None if seq is None else seq.gather(entries)
     if rows is not None:
         rows = rows[entries]
     else:
@@ -276,6 +279,7 @@ def ranked_lists(
         query_ids=query_ids,
         lengths=kept,
         doc_ids=doc_ids,
+        seq=seq,
         rows=rows,
         tally=tally,
         groups=tuple(groups),
@@ -285,15 +289,6 @@ def ranked_lists(
         emptied=emptied,
         skipped=skipped,
     )
-
-
-def single_list(
-    query: str, documents: pl.DataFrame, groups: tuple[str, ...], order: Ints, scores: Floats
-) -> RankedLists:
-    """One ranked list, as it comes from a search engine: rows of `documents` in an order, named by number."""
-    length = np.array([len(order)])
-    ids = pl.Series([str(row) for row in order.tolist()], dtype=pl.String)
-    return RankedLists(pl.Series([query]), length, ids, order, documents, groups, scores, length)
 
 
 def _starts(lengths: Ints) -> Ints:
@@ -339,14 +334,14 @@ def in_top(depth: int | None) -> str:
 def find_rows(ids: pl.Series, table: pl.Series) -> NDArray[np.int64]:
     """Row of `table` that holds each id, and −1 for an id that is not in it.
 
-    The ids in `table` are distinct; those in `ids` need not be.
+    The ids in `table` are distinct; those in `ids` need not be. Of large tables the 64-bit hashes are looked
+    up, several times as quick as a join, and every hit is compared with the id.
     """
-    if len(ids) + len(table) < _FEW:
-        place = dict(zip(table.to_list(), range(len(table)), strict=True))
-        return np.array([place.get(each, -1) for each in ids.to_list()], dtype=np.int64)
     if len(ids) + len(table) < _SMALL:
         return _join(ids, table)
-    rows = _kernel()(table.hash().to_numpy(), ids.hash().to_numpy())
+    from evenrank.text.hashing import find_hashes  # loads numba, which takes longer than a small join
+
+    rows = find_hashes(table.hash().to_numpy(), ids.hash().to_numpy())
     hits = np.flatnonzero(rows >= 0)
     same = (table.gather(rows[hits]) == ids.gather(hits)).to_numpy()
     if not same.all():  # two ids with one hash: about once in 10 million tables of a million documents
@@ -361,9 +356,205 @@ def _join(ids: pl.Series, table: pl.Series) -> NDArray[np.int64]:
     return joined["row"].fill_null(-1).to_numpy()
 
 
-@cache
-def _kernel() -> Callable[[NDArray[Any], NDArray[Any]], NDArray[np.int64]]:
-    """The compiled look-up. Imported on first use: numba takes as long to load as a small run to measure."""
-    from evenrank.text.hashing import find_hashes
+@dataclass(frozen=True, eq=False)
+class RunScores:
+    """The values of measures for a run, or for some of its queries.
 
-    return find_hashes
+    Attributes
+    ----------
+    ranked_queries, query_ids
+        The queries for which something was ranked (or which are judged), in their order; and those that the
+        values belong to.
+    per_query
+        The values of each measure.
+    emptied, ranked, skipped, labelled
+        Queries without a document of the collection; ranked documents, those left out of the lists, and those
+        whose group is known.
+    lists
+        The lists that each measure was computed from, for explanations; none where parts were merged.
+    """
+
+    ranked_queries: pl.Series
+    query_ids: pl.Series
+    per_query: Mapping[Any, PerQuery]
+    emptied: tuple[str, ...] = ()
+    ranked: int = 0
+    skipped: int = 0
+    labelled: int = 0
+    lists: Mapping[Any, RankedLists] = field(default_factory=dict)
+
+
+class View:
+    """What measures look ranked documents up in, for all measures that share it; opened once for all runs.
+
+    Subclasses say what that is (`tally`: a frame and the groups that are its columns). `NEEDED` is what a
+    user has to give for it, `READS` which inputs it reads, `MERGEABLE` whether parts of a run can be measured
+    apart.
+    """
+
+    NEEDED: ClassVar[str] = ""
+    READS: ClassVar[frozenset[str]] = frozenset({"docs", "tally", "lexicon", "tokenizer"})
+    MERGEABLE: ClassVar[bool] = False
+    tally: Any = None  # what documents are looked up in, if in a table
+    matcher: Any = None  # finds the words that it counts, if it does
+    measured: Any = None  # measures a run in a way of its own, where it does
+    _background_lists: RankedLists | None = None
+
+    def __init__(self, inputs: Inputs, measures: Sequence[Any], *, depth: int = 0) -> None:
+        self.inputs = inputs
+        self.measures = tuple(measures)
+        self.depth = depth
+        for measure in measures:
+            self.depth = max(self.depth, measure.depth())
+
+    @property
+    def missing(self) -> str:
+        """What becomes of documents that it does not hold."""
+        return self.inputs.missing
+
+    def check(self) -> None:
+        """Refuse measures that cannot be computed for these groups."""
+        for measure in self.measures:
+            measure.check_groups(self.tally.groups)
+
+    def prepare(self, seed: int = 0) -> None:
+        """Read what is needed before any run is measured."""
+        self.check()
+
+    def expect_texts(self, *, explain: bool) -> None:
+        """Announce the documents whose texts will be asked for, so that one pass over them is enough."""
+
+    def provenance(self) -> dict[str, Any]:
+        """What its numbers were made from."""
+        return {}
+
+    def rows(self, run: pl.DataFrame, name: str) -> pl.DataFrame:
+        """The rows of a run that are ranked lists."""
+        return run
+
+    def lists(self, run: pl.DataFrame, name: str = "the run", *, expected_ties: bool = False) -> RankedLists:
+        """A normalised run as the measures see it, down to the depth they look."""
+        inputs = self.inputs
+        lists = self._looked_up(run, self.depth, name, expected_ties=expected_ties)
+        return replace(
+            lists,
+            background=self._background(run),
+            docs=inputs.docs,
+            queries=inputs.queries,
+            qrels=inputs.qrels,
+        )
+
+    def _looked_up(
+        self, run: pl.DataFrame, depth: int, name: str, *, expected_ties: bool = False
+    ) -> RankedLists:
+        return ranked_lists(
+            run,
+            self.tally.frame,
+            self.tally.groups,
+            depth=depth,
+            missing=self.missing,
+            expected_ties=expected_ties,
+            part=self.inputs.part,
+            name=name,
+        )
+
+    def _background(self, run: pl.DataFrame) -> RankedLists | None:
+        """The lists to compare with, if a measure asks: the background's, the first run's, the run's own."""
+        depth = 0
+        for measure in self.measures:
+            depth = max(depth, measure.background_depth())
+        if not depth or self._background_lists is not None:
+            return self._background_lists
+        shared = self.inputs.background
+        if shared is None:
+            shared = next(iter(self.inputs.runs.values()), None)
+        lists = self._looked_up(run if shared is None else shared, depth, "the background run")
+        if shared is not None:
+            self._background_lists = lists  # of all runs
+        return lists
+
+    def counts(self, measure: Any, lists: RankedLists) -> dict[str, Ints]:
+        """How many documents of each list a measure looks at, and how many of them the collection lacks."""
+        if self.missing != "zero":
+            return {}
+        looked, absent = counted(lists, measure.depth(), lists.rows < 0)
+        return {"looked": looked, "absent": absent}
+
+    def labelled(self, run: pl.DataFrame) -> int:
+        """How many documents of a run it says something of."""
+        return len(run)
+
+    def check_scores(self, name: str, scores: Any) -> None:
+        """Refuse a run of which the collection holds no document."""
+        if scores.ranked and scores.skipped == scores.ranked:
+            raise_no_overlap(name)
+        if self.missing == "zero":
+            deepest = max(self.measures, key=lambda measure: measure.depth())
+            counts = scores.per_query[deepest].counts
+            if len(counts["looked"]) and (counts["absent"] == counts["looked"]).all():
+                raise_no_overlap(name, deepest.depth())
+
+    def notes(self, measure: Any, scores: Any, defined: NDArray[np.bool_]) -> list[str]:
+        """What a reader of the value has to know; `defined` are the lists that it is the value of."""
+        notes = []
+        if scores.skipped:
+            notes.append(
+                f"{scores.skipped:,} of {scores.ranked:,} ranked documents are not in the collection: skipped"
+            )
+        if self.missing == "zero":
+            counts = scores.per_query[measure].counts
+            looked, absent = int(counts["looked"].sum()), int(counts["absent"].sum())
+            if absent:
+                notes.append(
+                    f"{absent:,} of {looked:,} ranked documents{in_top(measure.depth())} "
+                    "are not in the collection: counted as having no words"
+                )
+        return notes
+
+
+class Words(View):
+    """Documents as the tally sees them: how many words of each group they hold."""
+
+    NEEDED = "a tally"
+    MERGEABLE = True
+
+    @cached_property
+    def tally(self) -> Any:
+        return self.inputs.tally
+
+    @property
+    def matcher(self) -> Any:
+        return self.inputs.matcher
+
+    def provenance(self) -> dict[str, Any]:
+        return {"tally": self.tally.provenance}
+
+    def expect_texts(self, *, explain: bool) -> None:
+        if explain and self.inputs.docs is not None and any(measure.LINEAR for measure in self.measures):
+            self.inputs.docs.expect(self.inputs.top_documents(self.depth))
+
+
+def view_key(measure: Any) -> Hashable:
+    """What is equal for measures that share a view: its kind, and the attribute that they name, if any."""
+    attribute = getattr(measure, "inner", measure).params.get("attribute")  # of m in abs(m)
+    return measure.VIEW if attribute is None else (measure.VIEW, attribute)
+
+
+def views_of(inputs: Inputs, measures: Iterable[Any], *, depth: int = 0) -> dict[Hashable, View]:
+    """Each view that the measures need, by :func:`view_key`."""
+    sharing: dict[Hashable, list[Any]] = {}
+    for measure in measures:
+        sharing.setdefault(view_key(measure), []).append(measure)
+    views: dict[Hashable, View] = {}
+    for key, some in sharing.items():
+        views[key] = some[0].VIEW(inputs, some, depth=depth)
+    return views
+
+
+def counted(lists: RankedLists, depth: int, marked: NDArray[Any]) -> tuple[Ints, NDArray[Any]]:
+    """How many documents each list has down to a depth, and how many of them are marked (or how much)."""
+    entries, looked = lists.top(depth)
+    if not len(looked):
+        return looked, looked
+    kind = np.float64 if marked.dtype.kind == "f" else np.int64
+    return looked, np.add.reduceat(marked[entries], np.cumsum(looked) - looked, dtype=kind)

@@ -12,12 +12,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import polars as pl
 from ir_measures.measures import ParamInfo
 from numpy.typing import NDArray
 
-from evenrank.errors import InputError, choice_hint
+from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure, LinearMeasure, Param, register
-from evenrank.measures.lists import Floats, Ints, RankedLists, log_discount
+from evenrank.measures.lists import Floats, RankedLists, find_rows, log_discount
+from evenrank.measures.rank_bias import check_group
 
 
 def neutrality(counts: NDArray[Any], threshold: int = 1, target: Sequence[float] | None = None) -> Floats:
@@ -48,11 +50,6 @@ def neutrality(counts: NDArray[Any], threshold: int = 1, target: Sequence[float]
     return np.where(total <= threshold, 1.0, np.clip(value, 0.0, 1.0))
 
 
-def fairr_weights(n: int, t: int) -> Floats:
-    """What each of n ranked documents weighs in FaiRR_t: 1/log2(i + 1) for ranks i ≤ t, then 0."""
-    return log_discount(n, t)
-
-
 class _FaiRR(LinearMeasure):
     """Fairness of retrieval results: how much neutral content the top t documents give, top ranks most.
 
@@ -63,7 +60,6 @@ class _FaiRR(LinearMeasure):
     """
 
     __name__ = NAME = "FaiRR"
-    PRETTY_NAME = "Fairness of retrieval results"
     SHORT_DESC = "Discounted sum of the neutrality of the top t documents."
     PREFERRED = "high"
     MEANING = "How much neutral content the top {k} documents offer; the first results count most."
@@ -73,24 +69,18 @@ class _FaiRR(LinearMeasure):
             dtype=int, default=1, minimum=0, desc="documents with at most this many group words are neutral"
         ),
         "target": Param(
-            dtype=(dict, tuple, list), default=None, desc="target share of each group; equal by default"
+            dtype=(dict, tuple), default=None, desc="target share of each group; equal by default"
         ),
     }
 
     def __init__(self, **params: Any) -> None:
-        if isinstance(params.get("target"), list):
-            params["target"] = tuple(params["target"])
         super().__init__(**params)
-        self._check_target()
-
-    def _check_target(self) -> None:
-        if self["target"] is None:
-            return
-        given = self["target"]
-        shares = list(given.values()) if isinstance(given, Mapping) else list(given)
-        numbers = all(isinstance(s, int | float) and not isinstance(s, bool) and s >= 0 for s in shares)
-        if len(shares) < 2 or not numbers or not math.isclose(sum(shares), 1, abs_tol=1e-9):
-            raise InputError(f"{self.NAME}: target is {given!r}, but must give shares that add up to 1")
+        target = self["target"]
+        if target is not None:
+            shares = list(target.values() if isinstance(target, Mapping) else target)
+            numbers = all(isinstance(s, int | float) and not isinstance(s, bool) and s >= 0 for s in shares)
+            if len(shares) < 2 or not numbers or not math.isclose(sum(shares), 1, abs_tol=1e-9):
+                raise InputError(f"{self.NAME}: target is {target!r}, but must give shares that add up to 1")
 
     def shares(self, groups: tuple[str, ...]) -> tuple[float, ...] | None:
         """The target as one share for each group, in their order."""
@@ -99,10 +89,7 @@ class _FaiRR(LinearMeasure):
             return None
         if isinstance(target, Mapping):
             for group in target:
-                if group not in groups:
-                    raise InputError(
-                        f"{self}: the tally has no group {group!r}; {choice_hint(group, groups)}"
-                    )
+                check_group(self, group, groups)
             target = tuple(target.get(group, math.nan) for group in groups)
         if len(target) != len(groups) or any(math.isnan(share) for share in target):
             raise InputError(f"{self}: the target must name a share for each group: {', '.join(groups)}")
@@ -113,18 +100,10 @@ class _FaiRR(LinearMeasure):
             raise InputError(f"{self} compares groups; it needs a lexicon with at least two")
         self.shares(groups)
 
-    weights = staticmethod(fairr_weights)
-
-    def neutrality(self, lists: RankedLists) -> Floats:
-        """Neutrality of every document of the lists."""
-        shares = self.shares(lists.groups)
-        return lists.cached(
-            ("neutrality", self["threshold"], shares),
-            lambda: neutrality(lists.counts(), self["threshold"], shares),
-        )
+    weights = staticmethod(log_discount)
 
     def values(self, lists: RankedLists) -> Floats:
-        return self.neutrality(lists)
+        return neutrality(lists.counts(), self["threshold"], self.shares(lists.groups))
 
     def curves(self) -> tuple[BiasMeasure, ...]:
         """None: values of different cut-offs cannot be compared."""
@@ -144,7 +123,6 @@ class _NFaiRR(_FaiRR):
     """
 
     __name__ = NAME = "NFaiRR"
-    PRETTY_NAME = "Normalised fairness of retrieval results"
     SHORT_DESC = "FaiRR relative to the fairest order of the background documents."
     BEST = 1.0
     MEANING = (
@@ -170,49 +148,32 @@ class _NFaiRR(_FaiRR):
         return int(self["depth"])
 
     def scale(self, lists: RankedLists) -> Floats:
-        return self.ideal(lists)
-
-    def curves(self) -> tuple[BiasMeasure, ...]:
-        return (NFaiRR,) if set(self.params) <= {"cutoff"} else ()
-
-    def ideal(self, lists: RankedLists) -> Floats:
         """IFaiRR of each list."""
         background = lists.background
         if background is None:
             raise InputError(f"{self} needs a background run")
-        best = background.cached(
-            ("best", self["threshold"], self.shares(background.groups), self["depth"]),
-            lambda: self._best_first(background),
-        )
-        width = min(self["cutoff"], best.shape[1])
-        ideal: Floats = np.dot(best[:, :width], fairr_weights(width, width))
-        return ideal[_rows_of(lists, background)]
+        rows = find_rows(lists.query_ids, background.query_ids)
+        absent = lists.query_ids.filter(pl.Series(rows < 0))
+        if len(absent):
+            more = f" and {len(absent) - 1:,} more" if len(absent) > 1 else ""
+            raise InputError(
+                f"query {absent[0]}{more} is missing from the background run; "
+                "give a background that ranks documents for every query"
+            )
+        return background.cached(("ideal", self), lambda: self._ideal(background))[rows]
 
-    def _best_first(self, background: RankedLists) -> Floats:
-        """Neutrality of each list's background documents, highest first, filled up with zeros."""
+    def _ideal(self, background: RankedLists) -> Floats:
+        """FaiRR of each list's background documents, the most neutral first."""
         entries, lengths = background.top(self["depth"])
-        width = int(lengths.max(initial=0))
-        best = np.zeros((len(lengths), width))
-        best[np.arange(width) < lengths[:, None]] = self.neutrality(background)[entries]
-        return -np.sort(-best, axis=1)
+        best = np.zeros((len(lengths), int(lengths.max(initial=0))))
+        best[np.arange(best.shape[1]) < lengths[:, None]] = self.each_value(background)[entries]
+        best = -np.sort(-best, axis=1)[:, : self["cutoff"]]
+        ideal: Floats = np.dot(best, log_discount(best.shape[1]))
+        return ideal
+
+    def curves(self) -> tuple[BiasMeasure, ...]:
+        return (NFaiRR,) if set(self.params) <= {"cutoff"} else ()
 
 
-def _rows_of(lists: RankedLists, background: RankedLists) -> Ints:
-    """For each list, which list of the background belongs to the same query."""
-    if lists.query_ids.equals(background.query_ids):
-        return np.arange(len(lists.query_ids))
-    row = {query: i for i, query in enumerate(background.query_ids.to_list())}
-    absent = [query for query in lists.query_ids.to_list() if query not in row]
-    if absent:
-        more = f" and {len(absent) - 1:,} more" if len(absent) > 1 else ""
-        raise InputError(
-            f"query {absent[0]}{more} is missing from the background run; "
-            "give a background that ranks documents for every query"
-        )
-    return np.array([row[query] for query in lists.query_ids.to_list()], dtype=np.int64)
-
-
-FaiRR = _FaiRR()
-NFaiRR = _NFaiRR()
-register(FaiRR)
-register(NFaiRR)
+FaiRR = register(_FaiRR())
+NFaiRR = register(_NFaiRR())

@@ -124,7 +124,6 @@ class _rND(RankedParity):
     """
 
     __name__ = NAME = "rND"
-    PRETTY_NAME = "Normalised discounted difference"
     SHORT_DESC = "Distance of a group's share in the prefixes from its share in the whole."
     term = staticmethod(difference)
 
@@ -139,7 +138,6 @@ class _rKL(RankedParity):
     """
 
     __name__ = NAME = "rKL"
-    PRETTY_NAME = "Normalised discounted KL divergence"
     SHORT_DESC = "Divergence of the prefixes' shares from those of the whole."
     MEANING = "How far a group's share in the top ranks is from its share in the whole list."
     term = staticmethod(divergence)
@@ -155,14 +153,13 @@ class _rRD(RankedParity):
     """
 
     __name__ = NAME = "rRD"
-    PRETTY_NAME = "Normalised discounted ratio difference"
     SHORT_DESC = "Distance of a group's ratio to the rest in the prefixes from that of the whole."
     term = staticmethod(ratio_difference)
 
 
-rND = _rND()  # noqa: N816 (the paper's names)
-rKL = _rKL()  # noqa: N816
-rRD = _rRD()  # noqa: N816
+rND = register(_rND())  # noqa: N816 (the paper's names)
+rKL = register(_rKL())  # noqa: N816
+rRD = register(_rRD())  # noqa: N816
 
 
 def minimum_counts(k: int, p: float, alpha: float) -> Ints:
@@ -233,7 +230,6 @@ class _FAIR(AgainstRest):
     """
 
     __name__ = NAME = "FAIR"
-    PRETTY_NAME = "Ranked group fairness test"
     SHORT_DESC = "1 if every prefix of the top k holds enough documents of a group."
     WHOLE_LABELS = True
     PREFERRED = "high"
@@ -259,6 +255,4 @@ class _FAIR(AgainstRest):
         return float(passes(member, p, self["alpha"], adjust=self["adjust"]))
 
 
-FAIR = _FAIR()
-for _measure in (rND, rKL, rRD, FAIR):
-    register(_measure)
+FAIR = register(_FAIR())

@@ -15,16 +15,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 from typing import Any, NoReturn
 
 import ir_measures
 from ir_measures.measures import Measure
 
 from evenrank.errors import InputError, choice_hint
-from evenrank.measures.absolute import Absolute
-from evenrank.measures.base import check_params, require_params
+from evenrank.measures.base import Absolute, check_params, require_params
 
 _OPERATORS: dict[type[ast.cmpop], str] = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 GROUP = "evenrank.measures"
@@ -214,26 +211,6 @@ class _Source:
             before = self.text.strip().encode()[: node.col_offset].decode(errors="ignore")
             where = f" at character {len(before) + 1}"
         raise InputError(f"{self.kind} {self.text.strip()!r}{where}: {why}")
-
-
-def load_plugin(path: str | Path) -> None:
-    """Run a Python file that registers measures, see CONTRIBUTING; once per process."""
-    place = Path(path)
-    if place.suffix != ".py" or not place.is_file():
-        raise InputError("no such Python file; a plugin is a .py file that registers measures", path=path)
-    name = f"evenrank_plugin_{place.stem}"
-    known = sys.modules.get(name)
-    if known is not None and Path(str(known.__file__)) == place.resolve():
-        return
-    spec = spec_from_file_location(name, place.resolve())
-    assert spec is not None and spec.loader is not None  # it is a .py file
-    module = module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        del sys.modules[name]
-        raise InputError(f"the plugin does not run: {type(error).__name__}: {error}", path=path) from error
 
 
 @cache

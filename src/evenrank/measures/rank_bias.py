@@ -5,8 +5,7 @@ N. Rekabsaz and M. Schedl, Do Neural Ranking Models Intensify Gender Bias?, SIGI
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -20,8 +19,6 @@ from evenrank.text.tally import MAGNITUDES
 
 if TYPE_CHECKING:
     from evenrank.measures.inputs import Inputs
-
-T = TypeVar("T")
 
 
 def rab_weights(n: int, t: int) -> Floats:
@@ -42,12 +39,17 @@ def arab_weights(n: int, t: int) -> Floats:
     return weights
 
 
-def two_groups(measure: BiasMeasure, groups: tuple[str, ...], *, lacking: str) -> tuple[str, str]:
+def check_group(measure: BiasMeasure, group: str, groups: tuple[str, ...]) -> None:
+    """Refuse a group that is none of those there are."""
+    if group not in groups:
+        raise InputError(f"{measure}: there is no group {group!r}; {choice_hint(group, groups)}")
+
+
+def two_groups(measure: BiasMeasure, groups: tuple[str, ...]) -> tuple[str, str]:
     """The groups `of` and `against` that a measure compares; of two groups the second and the first."""
     of, against = measure["of"], measure["against"]
-    for group in (of, against):
-        if group is not None and group not in groups:
-            raise InputError(f"{measure}: {lacking} {group!r}; {choice_hint(group, groups)}")
+    for group in filter(None, (of, against)):
+        check_group(measure, group, groups)
     if len(groups) == 2:
         first, second = groups
         of = of or (second if against in (None, first) else first)
@@ -63,48 +65,56 @@ def two_groups(measure: BiasMeasure, groups: tuple[str, ...], *, lacking: str) -
     return of, against
 
 
-class RankBias(LinearMeasure):
-    SIGNED = True
-    SIGN_NAMES_GROUP = True
+class PairMeasure(LinearMeasure):
+    """A weighted sum of how much documents show of one group, minus how much they show of another."""
+
+    PREFERRED = "zero"
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         "cutoff": Param(dtype=int, required=True, minimum=1, desc="ranking cutoff threshold"),
-        "magnitude": Param(
-            dtype=str, choices=MAGNITUDES, default="tf", desc="how strongly a group shows in a document"
-        ),
         "of": Param(dtype=str, default=None, desc="group that positive values point to"),
         "against": Param(dtype=str, default=None, desc="group that negative values point to"),
     }
 
     def pair(self, groups: tuple[str, ...]) -> tuple[str, str]:
         """The two groups (of, against) that the measure compares."""
-        return two_groups(self, groups, lacking="the tally has no group")
+        return two_groups(self, groups)
 
     def check_groups(self, groups: tuple[str, ...]) -> None:
         self.pair(groups)
 
-    def difference(self, groups: tuple[str, ...], magnitude: Callable[[str, str], T]) -> T:
-        """Magnitude of `of` − magnitude of `against`, for whatever has magnitudes."""
-        of, against = self.pair(groups)
-        result: Any = magnitude(self["magnitude"], of)
-        return result - magnitude(self["magnitude"], against)
+    def shown(self, lists: RankedLists, group: str) -> Floats:
+        """How much each document shows of a group."""
+        raise NotImplementedError
 
     def values(self, lists: RankedLists) -> Floats:
-        return self.difference(lists.groups, lists.magnitude)
-
-    def words(self, groups: tuple[str, ...]) -> tuple[str, dict[str, float]]:
-        of, against = self.pair(groups)
-        return self["magnitude"], {of: 1.0, against: -1.0}
+        of, against = self.pair(lists.groups)
+        return self.shown(lists, of) - self.shown(lists, against)
 
     def per_query(self, lists: RankedLists) -> PerQuery:
         """The value for each list, and the part of each of the two groups in it."""
         of, against = self.pair(lists.groups)
-        weighing, magnitude = self.weighing(lists), lists.magnitude
-        parts = {
-            group: weighing.total(magnitude(self["magnitude"], group))
-            for group in lists.groups
-            if group in (of, against)
-        }
+        weighing = self.weighing(lists)
+        chosen = [group for group in lists.groups if group in (of, against)]
+        parts = {group: weighing.total(self.shown(lists, group)) for group in chosen}
         return PerQuery(parts[of] - parts[against], parts)
+
+
+class RankBias(PairMeasure):
+    SIGN_NAMES_GROUP = True
+    SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
+        "cutoff": PairMeasure.SUPPORTED_PARAMS["cutoff"],
+        "magnitude": Param(
+            dtype=str, choices=MAGNITUDES, default="tf", desc="how strongly a group shows in a document"
+        ),
+        **PairMeasure.SUPPORTED_PARAMS,
+    }
+
+    def shown(self, lists: RankedLists, group: str) -> Floats:
+        return lists.magnitude(self["magnitude"], group)
+
+    def words(self, groups: tuple[str, ...]) -> tuple[str, dict[str, float]]:
+        of, against = self.pair(groups)
+        return self["magnitude"], {of: 1.0, against: -1.0}
 
     def curves(self) -> tuple[BiasMeasure, ...]:
         """RaB and ARaB of the same groups; one magnitude is enough for curves."""
@@ -121,12 +131,12 @@ class RankBias(LinearMeasure):
         over the queries that have relevant documents, counted in `queries`.
         """
         tally, results = inputs.tally, dict[str, dict[str, Any]]()
-
-        def mean(magnitude: str, group: str) -> float:
-            return float(magnitude_of(magnitude, group, lambda name: tally[name].to_numpy()).mean())
-
         if len(tally) and len(values):
-            collection = self.difference(tally.groups, mean)
+            means = [
+                magnitude_of(self["magnitude"], group, lambda name: tally[name].to_numpy()).mean()
+                for group in self.pair(tally.groups)
+            ]
+            collection = float(means[0] - means[1])
             results["collection"] = {"value": collection, "difference": float(values.mean()) - collection}
         if inputs.qrels is None:
             return results
@@ -134,7 +144,7 @@ class RankBias(LinearMeasure):
         row = find_rows(query_ids, relevant.query_ids)
         judged = row >= 0
         if judged.any():
-            sums = np.add.reduceat(self.difference(tally.groups, relevant.magnitude), relevant.starts)
+            sums = np.add.reduceat(self.values(relevant), relevant.starts)
             theirs = float((sums / relevant.lengths)[row[judged]].mean())
             results["qrels"] = {
                 "value": theirs,
@@ -157,7 +167,6 @@ class _RaB(RankBias):
     """
 
     __name__ = NAME = "RaB"
-    PRETTY_NAME = "Rank bias"
     SHORT_DESC = "Mean difference of two groups' magnitudes over the top t documents."
     MEANING = "How much more present {of} words are than {against} words in the top {k} documents."
     ORDER_MATTERS = False
@@ -175,7 +184,6 @@ class _ARaB(RankBias):
     """
 
     __name__ = NAME = "ARaB"
-    PRETTY_NAME = "Average rank bias"
     SHORT_DESC = "RaB averaged over the cut-offs 1..t."
     MEANING = (
         "How much more present {of} words are than {against} words in the first documents, averaged over the "
@@ -184,7 +192,5 @@ class _ARaB(RankBias):
     weights = staticmethod(arab_weights)
 
 
-RaB = _RaB()
-ARaB = _ARaB()
-register(RaB)
-register(ARaB)
+RaB = register(_RaB())
+ARaB = register(_ARaB())

@@ -1,76 +1,82 @@
 """Representation bias: does a result list show a group as often as it should?
 
 A. Lipani, F. Piroi and E. Yilmaz, Towards More Accountable Search Engines: Online Evaluation of
-Representation Bias, 2021. All is exact: ratios are fractions, so that 0.15 · 10 is one and a half.
+Representation Bias, 2021. Numbers of results are rounded to nine decimals, so that 0.15 · 10 is one and a
+half.
 """
 
 from __future__ import annotations
 
-import math
+import os
+import re
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from fractions import Fraction
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from evenrank import stats
-from evenrank.measures.base import PerQuery, register
+import evenrank
+from evenrank.data.formats import first_line, is_parquet
+from evenrank.data.read import fingerprint, is_path, read_table
+from evenrank.data.runs import read_run
+from evenrank.data.schema import DOC_ID, Table, listing
+from evenrank.errors import InputError, check_choice, check_whole
+from evenrank.measures.base import PerQuery, register, summarise
+from evenrank.measures.document_groups import (
+    FULL,
+    GROUP,
+    QUERY,
+    Labels,
+    Targets,
+    inferred_groups,
+    normal_labels,
+    ordered_groups,
+    read_targets,
+)
 from evenrank.measures.groups import AgainstRest
-from evenrank.measures.lists import RankedLists
+from evenrank.measures.lists import WHOLE_LIST, Ints, RankedLists, counted
+from evenrank.measures.results import Options
+from evenrank.parallel import refuse_after_fork
 from evenrank.show.grid import Drawn
 
 ROWS = 11
 """Rows of each list of remarkable queries, as in the paper's Tables 2 and 3."""
-HALF = Fraction(1, 2)
 _BARS = 10_000
+_COLUMNS: Mapping[str, Sequence[str]] = {
+    "query": QUERY,
+    "doc_id": DOC_ID,
+    "rank": ("rank", "position"),
+    "group": GROUP,
+}
 
 
-def achievable(target: Fraction, n: int, count: int) -> int:
-    """How many of n results should show a feature value whose true share is `target`.
+def achievable(target: Any, n: Any, count: Any) -> Any:
+    """How many of n results should show a group whose true share is `target`.
 
     With δ = target · n − ⌊target · n⌋: ⌊target · n⌋ if δ < ½, ⌈target · n⌉ if δ > ½. If δ = ½ both are
     equally right, and the one nearer to `count`, the number that is shown, is taken: the engine gets the
-    benefit of the doubt. Definition 2.3 of the paper.
+    benefit of the doubt. Definition 2.3 of the paper. Numbers or arrays.
     """
-    wanted = target * n
-    below = math.floor(wanted)
+    wanted = np.round(np.asarray(target, np.float64) * n, 9)
+    below = np.floor(wanted)
     delta = wanted - below
-    if delta == HALF:
-        return below if count <= below else below + 1
-    return below + (delta > HALF)
+    return below + ((delta > 0.5) | ((delta == 0.5) & (count > below)))
 
 
-def representation_bias(count: int, n: int, target: Fraction) -> Fraction:
-    """β@n: the share of n results that show a feature value, minus the share that should.
+def representation_bias(count: Any, n: Any, target: Any) -> Any:
+    """β@n: the share of n results that show a group, minus the share that should.
 
-    (count − achievable) / n. From −1 to 1; positive: the list leans toward the feature value, negative:
-    against it, 0: as often as it should. Definition 2.4 of the paper; its Eq. 5 prints the opposite sign,
-    its text and its tables use this one.
+    (count − achievable) / n. From −1 to 1; positive: the list leans toward the group, negative: against it,
+    0: as often as it should. Definition 2.4 of the paper; its Eq. 5 prints the opposite sign, its text and
+    its tables use this one. Numbers or arrays.
     """
-    return Fraction(count - achievable(target, n, count), n)
+    return (count - achievable(target, n, count)) / n
 
 
-@dataclass(frozen=True)
-class FeatureBias:
-    """One feature value in one result list: shares shown (`model`) and wished for (`target`)."""
-
-    query: str
-    feature: str
-    model: Fraction
-    target: Fraction
-    bias: Fraction
-    n: int
-    population: float | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        shares = {"model": self.model, "target": self.target, "bias": self.bias}
-        return {"query": self.query, "feature": self.feature, **{k: float(v) for k, v in shares.items()}}
-
-
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Representation(Drawn):
     """Representation bias of result lists, by query and over queries.
 
@@ -79,14 +85,15 @@ class Representation(Drawn):
     at
         The cut-off n.
     features
-        The feature values that were measured, in order.
+        The groups that were measured, in order.
     rows
-        One for each query and feature value.
+        One for each query and group: query, feature, the shares that are shown (`model`) and that should be
+        (`target`), their difference (`bias`), and population where that is known.
     short
-        Lists with fewer than n results, and `unknown`: the share of the top results that show no feature
-        value (they count in n).
+        Lists with fewer than n results, and `unknown`: the share of the top results that show no group (they
+        count in n).
     labels
-        Where the feature values of the results come from: given, or inferred and how.
+        Where the groups of the results come from: given, or inferred and how.
     targets
         Where the targets come from.
     left_out
@@ -95,7 +102,7 @@ class Representation(Drawn):
 
     at: int
     features: tuple[str, ...]
-    rows: tuple[FeatureBias, ...]
+    rows: pl.DataFrame
     lists: int
     short: int
     unknown: float
@@ -105,30 +112,24 @@ class Representation(Drawn):
     divisor: str = "length"
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
-    def of(self, feature: str) -> list[FeatureBias]:
-        """The rows of one feature value."""
-        return [row for row in self.rows if row.feature == feature]
+    def of(self, feature: str) -> pl.DataFrame:
+        """The rows of one group."""
+        return self.rows.filter(pl.col("feature") == feature)
 
     def summary(self, feature: str) -> dict[str, float | int | None]:
         """MB (mean) with its 95 % interval over queries (low, high), SB (standard deviation, ddof 1), MAB
         (mean absolute bias), min, max, queries."""
-        values = [row.bias for row in self.of(feature)]
-        n = len(values)
-        if not n:
-            names = ("MB", "low", "high", "SB", "MAB", "min", "max")
-            return {**dict.fromkeys(names), "queries": 0}
-        mean = sum(values, Fraction(0)) / n
-        squares = sum(((value - mean) ** 2 for value in values), Fraction(0))
-        bounds = stats.mean_interval([float(value) for value in values])
+        values = self.of(feature)["bias"].to_numpy()
+        mean = summarise(values, {}, np.ones(len(values), bool), signed=True, options=Options())
         return {
-            "MB": float(mean),
-            "low": bounds.low,
-            "high": bounds.high,
-            "SB": math.sqrt(squares / (n - 1)) if n > 1 else None,
-            "MAB": float(sum(map(abs, values), Fraction(0)) / n),
-            "min": float(min(values)),
-            "max": float(max(values)),
-            "queries": n,
+            "MB": mean.value,
+            "low": mean.low,
+            "high": mean.high,
+            "SB": mean.spread,
+            "MAB": mean.abs,
+            "min": float(values.min()) if len(values) else None,
+            "max": float(values.max()) if len(values) else None,
+            "queries": mean.queries,
         }
 
     def histogram(self, feature: str) -> dict[float, int]:
@@ -136,9 +137,10 @@ class Representation(Drawn):
 
         For an n beyond 10,000 only of those that some query has: nobody looks at more bars.
         """
-        counts = Counter(round(row.bias * self.at) for row in self.of(feature))
-        steps = range(-self.at, self.at + 1) if self.at <= _BARS else sorted(counts)
-        return {step / self.at: counts[step] for step in steps}
+        steps = np.rint(np.round(self.of(feature)["bias"].to_numpy() * self.at, 9))
+        counts = Counter(steps.astype(np.int64).tolist())
+        shown = range(-self.at, self.at + 1) if self.at <= _BARS else sorted(counts)
+        return {step / self.at: counts[step] for step in shown}
 
     def grid(self, feature: str, *, seed: int = 0) -> pl.DataFrame:
         """Target against model, with jitter: query, target, model, and x, y within the square around them.
@@ -146,49 +148,36 @@ class Representation(Drawn):
         Points on the diagonal are free of bias. The jitter only keeps points apart that fall on one
         another, and never leads below 0 or above 1; the same seed gives the same points.
         """
-        rows = self.of(feature)
+        rows = self.of(feature).select("query", "target", "model")
         jitter = (np.random.default_rng(seed).random((len(rows), 2)) - 0.5) * 0.8 / self.at
-        target, model = [float(row.target) for row in rows], [float(row.model) for row in rows]
-        return pl.DataFrame(
-            {
-                "query": [row.query for row in rows],
-                "target": target,
-                "model": model,
-                "x": np.clip(np.array(target) + jitter[:, 0], 0, 1),
-                "y": np.clip(np.array(model) + jitter[:, 1], 0, 1),
-            },
-            schema_overrides={"query": pl.String, "target": pl.Float64, "model": pl.Float64},
+        return rows.with_columns(
+            x=(pl.col("target") + jitter[:, 0]).clip(0, 1), y=(pl.col("model") + jitter[:, 1]).clip(0, 1)
         )
 
-    def against(self, feature: str) -> list[FeatureBias]:
-        """The queries most biased against a feature value, the worst first."""
-        return sorted((row for row in self.of(feature) if row.bias < 0), key=lambda row: row.bias)[:ROWS]
+    def remarkable(self, feature: str) -> dict[str, pl.DataFrame]:
+        """The queries most biased `against` a group and `toward` it, the worst first, and those `unbiased`.
 
-    def toward(self, feature: str) -> list[FeatureBias]:
-        """The queries most biased toward a feature value, the worst first."""
-        return sorted((row for row in self.of(feature) if row.bias > 0), key=lambda row: -row.bias)[:ROWS]
-
-    def unbiased(self, feature: str) -> list[FeatureBias]:
-        """Queries without bias, one for each target there is, then others, by target.
-
-        Of several with the same target the one with the largest population comes first, where
-        populations are known, else the first given.
+        Without bias: one for each target there is, then others, by target. Of several with the same target
+        the one with the largest population comes first, where populations are known, else the first given.
         """
-        free = sorted((row for row in self.of(feature) if row.bias == 0), key=lambda r: -(r.population or 0))
-        seen: set[Fraction] = set()
-        first: list[FeatureBias] = []
-        others: list[FeatureBias] = []
-        for row in free:
-            (others if row.target in seen else first).append(row)
-            seen.add(row.target)
-        return sorted([*first, *others[: max(0, ROWS - len(first))]], key=lambda row: row.target)
+        rows = self.of(feature).sort("bias", maintain_order=True)
+        free = rows.filter(pl.col("bias") == 0)
+        free = free.sort("population", descending=True, nulls_last=True, maintain_order=True)
+        first = free.filter(pl.col("target").is_first_distinct())
+        others = free.filter(~pl.col("target").is_first_distinct()).head(max(0, ROWS - len(first)))
+        toward = rows.filter(pl.col("bias") > 0).sort("bias", descending=True, maintain_order=True)
+        return {
+            "against": rows.filter(pl.col("bias") < 0).head(ROWS),
+            "unbiased": pl.concat([first, others]).sort("target", maintain_order=True),
+            "toward": toward.head(ROWS),
+        }
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON knows it."""
+        """JSON-ready dict."""
         return {
             "at": self.at,
             "features": {feature: self.summary(feature) for feature in self.features},
-            "queries": [row.to_dict() for row in self.rows],
+            "queries": self.frame().to_dicts(),
             "labels": self.labels,
             "targets": self.targets,
             "lists": self.lists,
@@ -201,12 +190,8 @@ class Representation(Drawn):
             },
             "most": {
                 feature: {
-                    name: [row.to_dict() for row in listed(feature)]
-                    for name, listed in (
-                        ("against", self.against),
-                        ("unbiased", self.unbiased),
-                        ("toward", self.toward),
-                    )
+                    name: rows.drop("population").to_dicts()
+                    for name, rows in self.remarkable(feature).items()
                 }
                 for feature in self.features
             },
@@ -215,65 +200,203 @@ class Representation(Drawn):
         }
 
     def frame(self) -> pl.DataFrame:
-        """One row for each query and feature value."""
-        return pl.DataFrame(
-            [row.to_dict() for row in self.rows],
-            schema={"query": pl.String, "feature": pl.String}
-            | dict.fromkeys(("model", "target", "bias"), pl.Float64),
+        """One row for each query and group."""
+        return self.rows.drop("population")
+
+
+def represent(
+    results: Any,
+    targets: Any,
+    *,
+    at: int = 10,
+    short: str = "length",
+    labels: Any = None,
+    tally: Any = None,
+    columns: Mapping[str, str] | None = None,
+) -> Representation:
+    """Representation bias of result lists: does the top n show each group as often as it should?
+
+    Parameters
+    ----------
+    results
+        Result lists with labels: a path (TSV or CSV with a header, JSONL, Parquet), a frame or rows with
+        query, doc_id, rank and group (or gender, or label). Or a run (TREC file, dict), with `labels` or a
+        `tally`.
+    targets
+        True shares: a path, a frame or rows with query and one column for each group (with two, one is
+        enough: the other's target is 1 minus it), optionally a column population; a dict
+        ``{query: {group: share}}``; or ``"full"``: the shares in the whole result list.
+    at
+        The cut-off n.
+    short
+        A list of fewer than n results is divided by its `length`; `paper` divides by n even then.
+    labels, tally
+        For results without labels: labels of documents, or a tally that they are inferred from.
+    columns
+        What columns of the results are called: ``{"group": "perceived_gender"}``.
+    """
+    refuse_after_fork()
+    check_whole("at", at)
+    check_choice("short", short, ("length", "paper"))
+    ranked, how = _labelled_results(results, labels, tally, columns or {})
+    group = ranked["group"]
+    groups = ordered_groups(group.unique())
+    if not groups:
+        raise InputError("no result has a label", path=results if is_path(results) else None)
+    lengths = ranked["query"].rle().struct.field("len").to_numpy().astype(np.int64)
+    starts = np.cumsum(lengths) - lengths
+    query_ids = ranked["query"].gather(starts)
+    top = np.arange(len(ranked)) - np.repeat(starts, lengths) < at
+
+    def counts_of(features: Sequence[str], counted: NDArray[np.bool_] | bool) -> Ints:
+        """How many of the results that count show each group, lists × groups."""
+        hits = [(group == feature).fill_null(False).to_numpy() & counted for feature in features]
+        return np.column_stack([np.add.reduceat(each, starts, dtype=np.int64) for each in hits])
+
+    if isinstance(targets, str) and targets == FULL:
+        shares = counts_of(groups, True) / lengths[:, None]
+        given = Targets(query_ids, groups, shares, "the full result lists")
+    else:
+        given = read_targets(targets, groups)
+    has_target = query_ids.is_in(given.query_ids.implode()).to_numpy()
+    if not has_target.any():
+        raise InputError(
+            f"no query of the results has a target; results have {listing(query_ids, 2)}, "
+            f"targets {listing(given.query_ids, 2)}"
         )
+    features = given.groups
+    n = (np.full(len(lengths), at) if short == "paper" else np.minimum(lengths, at))[:, None]
+    counts, shares = counts_of(features, top), given.of(query_ids, features)
+    rows = pl.DataFrame(
+        {
+            "query": query_ids.gather(np.repeat(np.arange(len(query_ids)), len(features))),
+            "feature": [*features] * len(query_ids),
+            "model": (counts / n).ravel(),
+            "target": (achievable(shares, n, counts) / n).ravel(),
+            "bias": representation_bias(counts, n, shares).ravel(),
+        }
+    ).filter(np.isfinite(shares).ravel())
+    sizes = pl.DataFrame({"query": given.query_ids, "population": given.populations})
+    rows = rows.join(sizes, on="query", how="left", maintain_order="left")
+    measured = top & np.repeat(has_target, lengths)
+    lists = int(has_target.sum())
+    left_out = {"no target": len(query_ids) - lists, "no results": len(given.query_ids) - lists}
+    return Representation(
+        at=at,
+        features=ordered_groups(rows["feature"].unique()),
+        rows=rows,
+        lists=lists,
+        short=int((lengths[has_target] < at).sum()),
+        unknown=float(group.is_null().to_numpy()[measured].mean()),
+        labels=how,
+        targets=given.how,
+        left_out={reason: count for reason, count in left_out.items() if count},
+        divisor="length" if short == "length" else "cut-off",
+        provenance={
+            "evenrank": evenrank.__version__,
+            "results": fingerprint([ranked.select("query", "group")]),
+            "targets": given.fingerprint,
+        },
+    )
+
+
+def _labelled_results(
+    results: Any, labels: Any, tally: Any, columns: Mapping[str, str]
+) -> tuple[pl.DataFrame, str]:
+    """Query and group of each result, list after list and best first, and where the groups come from."""
+    for name in columns:
+        check_choice("a column to map", name, tuple(_COLUMNS))
+    names = {name: (columns[name],) if name in columns else known for name, known in _COLUMNS.items()}
+    groups = None
+    if labels is not None:
+        groups = Labels.of(labels).one_attribute()
+    elif tally is not None:
+        from evenrank.text.tally import Tally
+
+        groups = inferred_groups(Tally.of(tally))
+    if groups is not None:
+        del names["group"]
+    if isinstance(results, Mapping) or (is_path(results) and _is_run(results, names["query"])):
+        if groups is None:
+            path = results if is_path(results) else None
+            raise InputError("a run has no labels; give labels or a tally", path=path)
+        frame = read_run(results).rename({"query_id": "query"})
+    else:
+        frame = _checked(read_table(results, names, part="scoreddocs"))
+    if groups is None:
+        group, how = normal_labels(frame["group"]), "given"
+    else:
+        group, how = groups.labels(frame["doc_id"]), groups.how
+        if group.is_null().all():
+            raise InputError("none of the results has a label; check that labels and results belong together")
+    frame = frame.select("query", "rank", group.alias("group"), row=pl.int_range(pl.len()))
+    return frame.sort(pl.col("row").min().over("query"), "rank"), how  # queries keep their order
+
+
+def _checked(table: Table) -> pl.DataFrame:
+    """Queries and documents are there, ranks are whole numbers, nothing is there twice."""
+    if table.frame.is_empty():
+        raise table.error("the results table has no rows")
+    frame = table.frame.with_columns(
+        table.ids("query"), table.ids("doc_id"), table.numbers("rank", whole=True)
+    )
+    table = replace(table, frame=frame)
+    table.refuse(frame["rank"] < 1, "rank is less than 1")
+    table.require_unique("query", "doc_id")
+    table.require_unique("query", "rank")
+    return frame
+
+
+def _is_run(path: str | os.PathLike[str], query_names: Sequence[str]) -> bool:
+    """Whether a file is a run in TREC format: its first line names no query column."""
+    if is_parquet(path):
+        return False
+    first, _ = first_line(path)
+    names = [name.strip().strip('"') for name in re.split("[\t,]", first)]
+    return not {*query_names} & {*names} and len(first.split()) in (5, 6)
 
 
 class CountInTop(NamedTuple):
-    """How many of the top n show something, and the value for a count; `whole`: only integers occur."""
+    """What the value of a list depends on: how much of the group each document shows, n, and the target."""
 
-    shown: Any
+    shown: NDArray[Any]
     n: int
-    value: Callable[[float], float]
-    whole: bool
+    target: float
 
 
 class _MB(AgainstRest):
     """Mean representation bias: the share of the top n that show a group, minus the share that should.
 
-    The value of a query is β@n, in [−1, 1], computed exactly: positive toward the group, negative against
-    it, 0 where it is shown as often as n results allow. The mean over queries is MB, the mean of absolute
-    values (`abs`) MAB and the standard deviation (`spread`) SB. A list of fewer than n documents is divided
-    by its length. With labels as shares every share can be reached, and nothing is rounded to what n results
-    allow. With two groups the first is meant unless `group` names one.
+    The value of a query is β@n, in [−1, 1]: positive toward the group, negative against it, 0 where it is
+    shown as often as n results allow. The mean over queries is MB, the mean of absolute values (`abs`) MAB
+    and the standard deviation (`spread`) SB. A list of fewer than n documents is divided by its length. With
+    labels as shares every share can be reached, and nothing is rounded to what n results allow. With two
+    groups the first is meant unless `group` names one.
 
     Lipani, Piroi and Yilmaz 2021, Definition 2.4.
     """
 
     __name__ = NAME = "MB"
-    PRETTY_NAME = "Mean representation bias"
     SHORT_DESC = "Share of the top n that show a group, minus the share that should."
     MEANING = "The share of the top {k} that shows a group, minus the share that should show it."
     ORDER_MATTERS = False
-    SIGNED = True
+    PREFERRED = "zero"
     UNDEFINED = "no target for the group"
 
     def per_query(self, lists: RankedLists) -> PerQuery:
-        counts = [self.count_in_top(lists, query) for query in range(len(lists.lengths))]
-        values = [math.nan if each is None else each.value(each.shown[: each.n].sum()) for each in counts]
-        return PerQuery(np.array(values, dtype=np.float64), undefined=self.undefined(lists))
+        column = self.group(lists.groups)
+        shown, target = lists.counts()[:, column], self.targets(lists)[:, column]
+        n, count = counted(lists, self["cutoff"] or WHOLE_LIST, shown)
+        values = count / n - target if shown.dtype.kind == "f" else representation_bias(count, n, target)
+        return PerQuery(values, undefined=self.undefined(lists))
 
     def count_in_top(self, lists: RankedLists, query: int) -> CountInTop | None:
         """What the value of a list depends on; None where it is undefined."""
-        targets = lists.cached(("exact targets", self), lambda: self.exact_targets(lists))
-        column, start, length = self.group(lists.groups), lists.starts[query], int(lists.lengths[query])
-        shown, share, n = (
-            lists.counts()[start : start + length, column],
-            targets[query, column],
-            self.cut(length),
-        )
-        if share is None:
+        column = self.group(lists.groups)
+        shown, targets = self.list_at(lists, query)
+        if np.isnan(targets[column]):
             return None
-        if shown.dtype.kind == "f":
-            return CountInTop(shown, n, lambda count: float(count / n - float(share)), whole=False)
-        return CountInTop(
-            shown, n, lambda count: float(representation_bias(int(count), n, share)), whole=True
-        )
+        return CountInTop(shown[:, column], self.cut(len(shown)), float(targets[column]))
 
 
-MB = _MB()
-register(MB)
+MB = register(_MB())

@@ -6,36 +6,62 @@ measure bias on queries that name no gender: leaning to one side is no bias wher
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from ir_measures.measures import Measure
-from numpy.typing import NDArray
 
-from evenrank import stats
-from evenrank.data.read import read_genders
-from evenrank.errors import InputError, choice_hint
+from evenrank.errors import InputError
 from evenrank.measures.lists import Floats
 from evenrank.show.grid import Drawn
 
 if TYPE_CHECKING:
-    from evenrank.measures.pairs import Pair
+    from evenrank.measures.compare import RunComparison
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+"""Which quantiles of the values of single queries are kept."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Measurement:
-    """One measure of one run.
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """A measure over a set of queries. None stands for undefined, never NaN.
 
     Attributes
     ----------
-    summary
-        Value, interval, number of queries, parts (one for each group), mean of absolute values, standard
-        deviation over queries (`spread`) and quantiles.
+    value, low, high
+        The mean over the queries and its interval.
+    queries
+        How many queries have a value.
+    parts
+        The mean part of each group in the value, where the measure has parts.
+    abs, spread, quantiles
+        The mean of absolute values, where the sign says something; standard deviation and quantiles of the
+        queries' values.
+    """
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    queries: int = 0
+    parts: dict[str, float] = field(default_factory=dict)
+    abs: float | None = None
+    spread: float | None = None
+    quantiles: dict[str, float] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("value", "low", "high", "queries", "parts")}
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Measurement(Summary):
+    """One measure of one run, over the queries that count.
+
+    Attributes
+    ----------
     left_out
         How many queries have no value, by reason.
     ties
@@ -48,13 +74,11 @@ class Measurement:
     only, subsets
         The label of the measured queries, and the same measure over queries with other labels.
     baselines
-        The same measure of rankings that serve as yardsticks, for measures that have any; computed when
-        first asked for.
+        The same measure of other rankings to compare with, for measures that have any.
     """
 
     run: str
     measure: Measure
-    summary: Summary
     left_out: dict[str, int]
     query_ids: pl.Series
     values: Floats
@@ -65,35 +89,16 @@ class Measurement:
     subsets: dict[str, Summary] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     attribution: Any = None
-    yardsticks: Callable[[], dict[str, Summary]] = dict
 
     @cached_property
     def background(self) -> dict[str, dict[str, Any]]:
         return self.compare()
 
-    @cached_property
-    def baselines(self) -> dict[str, Summary]:
-        return self.yardsticks()
-
     @property
-    def value(self) -> float | None:
-        return self.summary.value
+    def baselines(self) -> Mapping[str, Summary]:
+        return {}
 
-    @property
-    def low(self) -> float | None:
-        return self.summary.low
-
-    @property
-    def high(self) -> float | None:
-        return self.summary.high
-
-    @property
-    def queries(self) -> int:
-        return self.summary.queries
-
-    @property
-    def parts(self) -> dict[str, float]:
-        return self.summary.parts
+    __eq__, __hash__ = object.__eq__, object.__hash__
 
     def __str__(self) -> str:
         return f"{self.run}  {self.measure}  {_interval(self)}  {self.queries:,} queries"
@@ -117,19 +122,19 @@ class Measurement:
         return float((np.abs(self.values) > bound).mean()) if len(self.values) else None
 
     def to_dict(self, per_query: bool = False) -> dict[str, Any]:
-        """As JSON knows it; optional entries are there only where they say something."""
+        """JSON-ready dict; optional entries are there only where they say something."""
         signed = getattr(self.measure, "SIGNED", False)
         row: dict[str, Any] = {
             "measure": str(self.measure),
-            **self.summary.to_dict(),
+            **super().to_dict(),
             "left_out": self.left_out,
         }
         measure: Any = self.measure
         if getattr(measure, "SIGN_NAMES_GROUP", False) and len(self.parts) == 2:
             row["positive"] = measure.pair(tuple(self.parts))[0]
         if signed:
-            row |= {"abs": self.summary.abs, "beyond": {"0.1": self.beyond(0.1)}}
-        row |= {"spread": self.summary.spread, "quantiles": self.summary.quantiles}
+            row |= {"abs": self.abs, "beyond": {"0.1": self.beyond(0.1)}}
+        row |= {"spread": self.spread, "quantiles": self.quantiles}
         if self.ties is not None:
             row["ties"] = self.ties
         if self.background:
@@ -161,7 +166,7 @@ class Measurements(Drawn):
     runs: Mapping[str, tuple[Measurement, ...]]
     cautions: tuple[str, ...] = ()
     describe: Callable[[], dict[str, Any]] = dict
-    pairs: tuple[Pair, ...] = ()
+    pairs: tuple[RunComparison, ...] = ()
 
     @cached_property
     def provenance(self) -> dict[str, Any]:
@@ -200,7 +205,7 @@ class Measurements(Drawn):
                 {"run": run, "measures": [m.to_dict(per_query) for m in measurements]}
                 for run, measurements in self.runs.items()
             ],
-            **({"pairs": [pair.to_dict() for pair in self.pairs]} if self.pairs else {}),
+            **({"pairs": [pair.to_dict("other") for pair in self.pairs]} if self.pairs else {}),
             "cautions": list(self.cautions),
             "provenance": self.provenance,
         }
@@ -209,7 +214,7 @@ class Measurements(Drawn):
         """Raised letters of the runs that a run differs from, where pairs were compared."""
         if not self.pairs:
             return ""
-        from evenrank.measures.pairs import marks
+        from evenrank.measures.compare import marks
 
         return marks(self.pairs, self.runs, m.run, m.measure)
 
@@ -217,7 +222,7 @@ class Measurements(Drawn):
         """What the marks mean."""
         if not self.pairs:
             return []
-        from evenrank.measures.pairs import legend
+        from evenrank.measures.compare import legend
 
         return [legend(self.pairs, self.runs)]
 
@@ -233,8 +238,7 @@ class Measurements(Drawn):
         rows = []
         for m in self:
             counted = (m.value, m.low, m.high, m.queries, sum(m.left_out.values()))
-            spread = (m.summary.abs, m.summary.spread, m.ties)
-            rows.append((m.run, str(m.measure), *counted, *spread, *map(m.parts.get, parts)))
+            rows.append((m.run, str(m.measure), *counted, m.abs, m.spread, m.ties, *map(m.parts.get, parts)))
         return pl.DataFrame(rows, schema=schema, orient="row")
 
     def per_query(self) -> pl.DataFrame:
@@ -269,9 +273,6 @@ def _interval(m: Measurement) -> str:
     return f"{m.value:{form}}{bounds}"
 
 
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-
-
 @dataclass(frozen=True)
 class Options:
     """How runs are measured, see `measure`; no intervals when `confidence` is None."""
@@ -281,121 +282,3 @@ class Options:
     confidence: float | None = 0.95
     resamples: int = 2000
     seed: int = 0
-
-    def interval(self, values: Floats) -> tuple[float | None, float | None]:
-        if self.confidence is None or len(values) < 2:
-            return None, None
-        result = stats.mean_interval(
-            values, confidence=self.confidence, resamples=self.resamples, seed=self.seed
-        )
-        return result.low, result.high
-
-
-class Change(NamedTuple):
-    """One run against another: the comparison, and the difference of each query, if there is one."""
-
-    comparison: stats.Comparison
-    query_ids: pl.Series
-    changes: Floats
-
-
-@dataclass(frozen=True)
-class Summary:
-    """A measure over a set of queries. None stands for undefined, never NaN."""
-
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    queries: int = 0
-    parts: dict[str, float] = field(default_factory=dict)
-    abs: float | None = None
-    spread: float | None = None
-    quantiles: dict[str, float] = field(default_factory=dict)
-
-    @classmethod
-    def over(
-        cls,
-        values: Floats,
-        parts: Mapping[str, Floats],
-        chosen: NDArray[np.bool_],
-        *,
-        signed: bool,
-        options: Options,
-    ) -> Summary:
-        """Summary of the chosen queries that have a value."""
-        chosen = chosen & ~np.isnan(values)
-        taken = values[chosen]
-        if len(taken) == 0:
-            return cls()
-        low, high = options.interval(taken)
-        return cls(
-            value=float(taken.mean()),
-            low=low,
-            high=high,
-            queries=len(taken),
-            parts={name: float(part[chosen].mean()) for name, part in parts.items()},
-            abs=float(np.abs(taken).mean()) if signed else None,
-            spread=float(taken.std(ddof=1)) if len(taken) > 1 else None,
-            quantiles={
-                str(p): float(q) for p, q in zip(QUANTILES, np.quantile(taken, QUANTILES), strict=True)
-            },
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "value": self.value,
-            "low": self.low,
-            "high": self.high,
-            "queries": self.queries,
-            "parts": self.parts,
-        }
-
-
-SUBSETS = ("neutral", "female", "male", "other", "all")
-
-
-def gender_labels(genders: Any) -> dict[str, str]:
-    """Label of each query: neutral, female, male or other; from anything `read_genders` reads."""
-    return dict(read_genders(genders).iter_rows())
-
-
-def check_subset(only: str | None, labels: Mapping[str, str] | None) -> None:
-    """Refuse a subset that cannot be formed."""
-    if only is not None and only not in SUBSETS:
-        raise InputError(f"only cannot be {only!r}; {choice_hint(only, SUBSETS)}")
-    if only not in (None, "all") and labels is None:
-        raise InputError(f"only {only!r} needs gender labels for the queries; give genders")
-
-
-def labels_of(query_ids: pl.Series, labels: Mapping[str, str] | None) -> pl.Series:
-    """Label of each query, null where it has none."""
-    rows = [None if labels is None else labels.get(query) for query in query_ids.to_list()]
-    return pl.Series("label", rows, dtype=pl.String)
-
-
-NOT_IN_QUERIES = "not among the queries given"
-"""Why a query that is ranked or judged has no value."""
-
-
-def left_out(
-    known: Iterable[str],
-    values: Collection[str],
-    *,
-    labels: Mapping[str, str] | None = None,
-    only: str = "all",
-    otherwise: str,
-    reasons: Mapping[str, str] | None = None,
-) -> dict[str, int]:
-    """How many of the known queries have no value, by reason.
-
-    A query outside the subset counts under its label; one within it that is not in `values` under
-    its own entry in `reasons`, or under `otherwise`.
-    """
-    result: Counter[str] = Counter()
-    for query in known:
-        label = None if labels is None else labels.get(query)
-        if only != "all" and label != only:
-            result["no gender label" if label is None else f"labelled {label}"] += 1
-        elif query not in values:
-            result[(reasons or {}).get(query, otherwise)] += 1
-    return dict(sorted(result.items()))

@@ -73,7 +73,7 @@ class SkewMeasure(GroupMeasure):
     """What Skew, MinSkew and MaxSkew share: as limits they bound shares among the labelled documents."""
 
     ORDER_MATTERS = False
-    SIGNED = True
+    PREFERRED = "zero"
     pick = staticmethod(np.nanmin)  # of the groups whose skew is looked at
 
     def columns(self, groups: tuple[str, ...]) -> Sequence[int]:
@@ -106,14 +106,9 @@ class _Skew(SkewMeasure):
     """
 
     __name__ = NAME = "Skew"
-    PRETTY_NAME = "Skew"
     SHORT_DESC = "Logarithm of a group's share in the top k over its target share."
     UNDEFINED = "no labelled document in the top, or the target is 0"
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {**GroupMeasure.SUPPORTED_PARAMS, "group": GROUP}  # noqa: RUF012
-
-    def check_groups(self, groups: tuple[str, ...]) -> None:
-        super().check_groups(groups)
-        self.group(groups)
 
     def columns(self, groups: tuple[str, ...]) -> Sequence[int]:
         return [self.group(groups)]
@@ -126,7 +121,6 @@ class _MinSkew(SkewMeasure):
     """
 
     __name__ = NAME = "MinSkew"
-    PRETTY_NAME = "Minimum skew"
     SHORT_DESC = "Skew of the group that is worst off in the top k."
     UNDEFINED = "no labelled document in the top"
     limit = ("<", "limit it from below with >=")  # what is refused, and why
@@ -148,7 +142,6 @@ class _MaxSkew(_MinSkew):
     """
 
     __name__ = NAME = "MaxSkew"
-    PRETTY_NAME = "Maximum skew"
     SHORT_DESC = "Skew of the group that is best off in the top k."
     pick = staticmethod(np.nanmax)
     limit = (">", "limit it from above with <=")
@@ -164,7 +157,6 @@ class _NDKL(GroupMeasure):
     """
 
     __name__ = NAME = "NDKL"
-    PRETTY_NAME = "Normalised discounted KL divergence"
     SHORT_DESC = "Divergence of the prefixes' group shares from the target."
     PREFERRED = "low"
     MEANING = "How far the groups' shares in the top ranks are from the target."
@@ -174,9 +166,7 @@ class _NDKL(GroupMeasure):
         return ndkl(shown[: self.cut(len(shown))], target)
 
 
-Skew = _Skew()
-MinSkew = _MinSkew()
-MaxSkew = _MaxSkew()
-NDKL = _NDKL()
-for _measure in (Skew, MinSkew, MaxSkew, NDKL):
-    register(_measure)
+Skew = register(_Skew())
+MinSkew = register(_MinSkew())
+MaxSkew = register(_MaxSkew())
+NDKL = register(_NDKL())

@@ -23,10 +23,8 @@ from ir_measures.measures import ParamInfo
 from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure, Param, PerQuery, register
 from evenrank.measures.exposure import attention_weights
-from evenrank.measures.lists import RankedLists, Weights
+from evenrank.measures.lists import RankedLists, View, Weights
 from evenrank.measures.rank_bias import arab_weights, rab_weights
-from evenrank.measures.results import Options, labels_of
-from evenrank.measures.views import RunScores, View
 
 SIDES = ("female", "male")
 """The variants of a query, and the groups that its list can resemble."""
@@ -42,10 +40,6 @@ def variant_id(query: str, side: str) -> str:
     return query if side == "neutral" else f"{query}{MARK}{side}"
 
 
-def _is_variant() -> pl.Expr:
-    return pl.any_horizontal(pl.col("query_id").str.ends_with(f"{MARK}{side}") for side in SIDES)
-
-
 class Variants(View):
     """Lists of neutral queries, and the rank of each document in the lists of the variants; no texts."""
 
@@ -54,23 +48,17 @@ class Variants(View):
         return SimpleNamespace(frame=pl.DataFrame(schema={"doc_id": pl.String}), groups=SIDES)
 
     @property
-    def name(self) -> str:
-        return "variants"
+    def missing(self) -> str:
+        return "unlabelled"  # nothing is looked up
 
-    def score_run(self, name: str, run: pl.DataFrame, options: Options) -> RunScores:
-        """Variants are no queries of their own: they go where their query goes, and nobody counts them."""
-        requested = run.filter((pl.col("rank") == 1) & ~_is_variant())["query_id"]
-        if options.only not in (None, "all") and self.inputs.genders is not None:
-            chosen = requested.filter(labels_of(requested, self.inputs.genders) == options.only).to_list()
-            wanted = [variant_id(query, side) for query in chosen for side in ("neutral", *SIDES)]
-            run = run.filter(pl.col("query_id").is_in(wanted))
-        return replace(super().score_run(name, run, replace(options, only=None)), ranked_queries=requested)
+    def rows(self, run: pl.DataFrame, name: str) -> pl.DataFrame:
+        """The neutral lists; columns `female` and `male` hold the rank in that variant's list, 0 for none.
 
-    def lists(
-        self, run: pl.DataFrame, name: str = "the run", *, qrels: pl.DataFrame | None = None, **how: Any
-    ) -> RankedLists:
-        """The neutral lists; columns `female` and `male` hold the rank in that variant's list, 0 for none."""
-        neutral = run.filter(~_is_variant())
+        Variants are no queries of their own: they go where their query goes, and nobody counts them.
+        """
+        if f"has {SIDES[0]}" in run.columns:
+            return run
+        neutral = run.filter(~pl.col("query_id").str.contains(f"{MARK}({'|'.join(SIDES)})$"))
         if len(run) and len(neutral) == len(run):
             raise InputError(
                 f"{name}: no query has variants; they go by ids such as x{MARK}female and x{MARK}male, "
@@ -81,28 +69,16 @@ class Variants(View):
             variant = run.filter(pl.col("query_id").str.ends_with(ending)).select(
                 pl.col("query_id").str.strip_suffix(ending), "doc_id", pl.col("rank").alias(side)
             )
-            answered = variant.select("query_id", pl.lit(True).alias(f"has {side}")).unique()
-            variant = variant.unique(["query_id", "doc_id"], keep="first", maintain_order=True)
-            neutral = (
-                neutral.join(variant, on=["query_id", "doc_id"], how="left", maintain_order="left")
-                .join(answered, on="query_id", how="left", maintain_order="left")
-                .with_columns(pl.col(side).fill_null(0), pl.col(f"has {side}").fill_null(False))
-            )
-        first = np.flatnonzero(neutral["rank"].to_numpy() == 1)
-        lengths = np.diff(first, append=neutral.height)
-        return RankedLists(
-            query_ids=neutral["query_id"].gather(first),
-            lengths=lengths,
-            doc_ids=neutral["doc_id"],
-            rows=np.arange(neutral.height),
-            tally=neutral,
-            groups=SIDES,
-            scores=neutral["score"].to_numpy(),
-            scored_lengths=lengths,
-            docs=self.inputs.docs,
-            queries=self.inputs.queries,
-            qrels=qrels,
-        )
+            has_variant = pl.col("query_id").is_in(variant["query_id"].unique().implode())
+            neutral = neutral.join(variant, on=["query_id", "doc_id"], how="left", maintain_order="left")
+            neutral = neutral.with_columns(pl.col(side).fill_null(0), has_variant.alias(f"has {side}"))
+        return neutral
+
+    def lists(self, run: pl.DataFrame, name: str = "the run", *, expected_ties: bool = False) -> RankedLists:
+        run = self.rows(run, name)
+        lists = super().lists(run, name, expected_ties=expected_ties)
+        first = np.flatnonzero(run["rank"].to_numpy() == 1)
+        return replace(lists, tally=run, rows=np.repeat(first, lists.lengths) + lists.positions - 1)
 
 
 class VariantBias(BiasMeasure):
@@ -110,7 +86,7 @@ class VariantBias(BiasMeasure):
 
     VIEW = Variants
     NEEDS = frozenset()
-    SIGNED = True
+    PREFERRED = "zero"
     SIGN_NAMES_GROUP = True
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         "cutoff": Param(dtype=int, required=True, minimum=1, desc="ranking cutoff threshold")
@@ -145,7 +121,6 @@ class _VarRaB(VariantBias):
     """
 
     __name__ = NAME = "VarRaB"
-    PRETTY_NAME = "Rank bias by query variants"
     SHORT_DESC = "Share of the top t that the male variant finds too, minus that of the female one."
     ORDER_MATTERS = False
     weights = staticmethod(rab_weights)
@@ -158,7 +133,6 @@ class _VarARaB(VariantBias):
     """
 
     __name__ = NAME = "VarARaB"
-    PRETTY_NAME = "Average rank bias by query variants"
     SHORT_DESC = "VarRaB with the weights of ARaB: the top ranks weigh most."
     weights = staticmethod(arab_weights)
 
@@ -170,13 +144,10 @@ class _VarNDRaB(VariantBias):
     """
 
     __name__ = NAME = "VarNDRaB"
-    PRETTY_NAME = "Discounted rank bias by query variants"
     SHORT_DESC = "VarRaB with weights 1/log2(rank + 1), normalised by their sum."
     weights = staticmethod(attention_weights)
 
 
-VarRaB = _VarRaB()
-VarARaB = _VarARaB()
-VarNDRaB = _VarNDRaB()
-for _measure in (VarRaB, VarARaB, VarNDRaB):
-    register(_measure)
+VarRaB = register(_VarRaB())
+VarARaB = register(_VarARaB())
+VarNDRaB = register(_VarNDRaB())

@@ -20,7 +20,8 @@ from ir_measures.measures import Measure
 from numpy.typing import NDArray
 
 from evenrank import stats
-from evenrank.data.files import check_utf8, whole, writing
+from evenrank.data.files import writing
+from evenrank.data.formats import text_lines
 from evenrank.errors import InputError
 from evenrank.measures.base import distance_from_ideal, preferred_direction
 from evenrank.measures.results import Measurement
@@ -194,13 +195,9 @@ def expanded_queries(x: Any) -> pl.DataFrame:
 
 
 def _read(path: str | PathLike[str]) -> pl.DataFrame:
-    raw = whole(path)
-    check_utf8(raw, path, line=1)
     rows = []
-    for number, line in enumerate(raw.tobytes().decode().split("\n"), 1):
-        if not line.strip():
-            continue
-        cells = line.removesuffix("\r").split("\t")
+    for number, line in text_lines(path, remark=None):
+        cells = line.split("\t")
         try:
             query, term, weight = cells[0], cells[1], float(cells[2])
         except (IndexError, ValueError) as error:
@@ -354,7 +351,7 @@ class Effect:
             "queries": one.queries,
         }
         if getattr(one.measure, "SIGNED", False):
-            row["abs"] = one.summary.abs
+            row["abs"] = one.abs
         if self.change is None:
             return row
         row |= {"change": asdict(self.change), "p_holm": self.p_holm, "reduction": self.reduction}
@@ -385,7 +382,7 @@ def _effect(before: Measurement, after: Measurement) -> Effect:
         after,
         change=stats.paired(now, was),
         reduction=None if _higher_is_better(after.measure) else _reduction(before.value, after.value),
-        abs_reduction=_reduction(before.summary.abs, after.summary.abs),
+        abs_reduction=_reduction(before.abs, after.abs),
         **share,
     )
 

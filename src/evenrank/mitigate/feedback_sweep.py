@@ -121,10 +121,9 @@ def feedback(
         lexical_model,
         second_stage,
     )
-    from evenrank.rankers.index import as_index
-    from evenrank.rankers.relevance_models import FeedbackTerms
+    from evenrank.rankers.index import Index
 
-    index = as_index(index)
+    index = Index.open(index)
     requested = read_queries(queries)
     judged = None if qrels is None else read_qrels(qrels)
     wanted = _measures(measures, judged is not None)
@@ -154,13 +153,12 @@ def feedback(
         "resamples": resamples,
         "seed": seed,
     }
-    vocabulary = FeedbackTerms(index)
     steps: list[Step] = []
     for k, n in product(ks, ns):
         together: list[Step] = []
         for strength in strengths:
             chosen = replace(given, bias_lambda=strength, fb_docs=k, fb_terms=n)
-            weights = expand(vocabulary, first, chosen, bias)
+            weights = expand(index, first, chosen, bias)
             run = second_stage(index, first.query_ids, weights, model, depth=depth)
             expanded = _expanded(first.query_ids, weights)
             result = _measured(run, wanted, sources)
@@ -346,7 +344,7 @@ class FeedbackSweep(Drawn):
                         "value": one.value,
                         "low": one.low,
                         "high": one.high,
-                        "abs": one.summary.abs,
+                        "abs": one.abs,
                         "difference": None if change is None else change.difference,
                         "p": None if change is None else change.p,
                         "p_holm": effect.p_holm,

@@ -7,7 +7,6 @@ Rankers learn the closer associations better, and those of male queries are clos
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +26,7 @@ from evenrank.measures.association import BINS, Association, association, pair_s
 from evenrank.mitigate.training_sets import data_set, read_triples, write_reported
 from evenrank.queries.generated import stable_hash
 from evenrank.rankers.index import Index
-from evenrank.rankers.lexical import BM25
+from evenrank.rankers.lexical import bm25
 from evenrank.show.grid import Displayed
 from evenrank.show.numbers import counted
 
@@ -184,33 +183,12 @@ def association_scores(
 
     A query that shares no term with its document scores 0. Documents that the index lacks are left out.
     """
-    searched = index if isinstance(index, Index) else Index.open(index)
-    model = BM25(k1=k1, b=b)
-    texts = dict(read_queries(queries).iter_rows())
-    judged = read_qrels(qrels).filter(pl.col("relevance") > 0, pl.col("query_id").is_in(list(texts)))
-    judged = judged.with_columns(number=pl.Series(searched.numbers(judged["doc_id"].to_list())))
-    judged = judged.filter(pl.col("number") >= 0)
-    bags = {q: _bag(searched, texts[q]) for q in judged["query_id"].unique(maintain_order=True)}
-    mean = searched.tokens / max(1, searched.documents)
-    scores = []
-    for query_id, number in judged.select("query_id", "number").iter_rows():
-        terms, counts = searched.forward(number)
-        norm = model.k1 * (1 - model.b + model.b * float(searched.lengths[number]) / mean)
-        score = 0.0
-        for term, weight in bags[query_id].items():
-            place = int(np.searchsorted(terms, term))
-            if place < len(terms) and terms[place] == term:
-                df = float(searched.document_frequency[term])
-                idf = np.log1p((searched.documents - df + 0.5) / (df + 0.5))
-                tf = float(counts[place])
-                score += weight * idf * tf / (tf + norm)
-        scores.append(score)
-    return judged.select("query_id", "doc_id", score=pl.Series(scores, dtype=pl.Float64))
-
-
-def _bag(index: Index, text: str) -> Counter[int]:
-    numbers = (index.number(term) for term in index.analyzer.terms(text))
-    return Counter(number for number in numbers if number >= 0)
+    ranker = bm25(index, k1=k1, b=b)
+    judged = read_qrels(qrels).filter(pl.col("relevance") > 0)
+    requested = read_queries(queries).join(judged, on="query_id", how="semi")
+    known = pl.Series(ranker.index.numbers(judged["doc_id"].to_list())) >= 0
+    pairs = judged.filter(known & pl.col("query_id").is_in(requested["query_id"].implode()))
+    return ranker.scores(requested, pairs)
 
 
 def score_table(

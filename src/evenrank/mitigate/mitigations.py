@@ -20,8 +20,8 @@ from evenrank.measures.inputs import Inputs
 from evenrank.measures.lists import Floats
 from evenrank.measures.rank_bias import ARaB
 from evenrank.measures.results import Options
-from evenrank.mitigate.constrain.limits import parse_limits
-from evenrank.mitigate.constrain.reranking import constrained, reordered_run
+from evenrank.mitigate.constrain import constrained, reordered_run
+from evenrank.mitigate.limits import parse_limits
 from evenrank.mitigate.rebalancing import REBALANCERS, Rebalancing, Wished, from_nothing
 from evenrank.stats.rounding import level_ties
 
@@ -100,7 +100,7 @@ def mitigation(
     if method == "feedback":
         if index is None or inputs.queries is None:
             raise InputError("feedback searches again: give an index and queries")
-        tally = inputs.tally if inputs.countable else None
+        tally = inputs.tally if inputs.has_tally else None
         return Feedback(index, inputs.queries, ranker, measure, given, tally)
     if run is None:
         raise InputError(f"{method} re-ranks a run: give one")
@@ -218,7 +218,7 @@ class Bounds:
             return [self._none, *sorted(self.given, reverse=not high)]
         result = measured(self._seen, [self.measure], Options(confidence=None))[self.measure]
         if not high:
-            size = (result.summary.abs if self.measure.SIGNED else result.value) or 0.0
+            size = (result.abs if self.measure.SIGNED else result.value) or 0.0
             return [self._none, *(float(f"{share * size:.6g}") for share in _SHARES)]
         best, value = self.measure.BEST, result.value or 0.0
         return [self._none, *(float(f"{best - share * (best - value):.6g}") for share in _SHARES)]
@@ -325,7 +325,7 @@ class Feedback:
 
     def apply(self, strength: float) -> pl.DataFrame:
         """What the expanded queries find."""
-        from evenrank.rankers.catalogue import search
+        from evenrank.rankers.registry import search
 
         name = f"{self.ranker.removesuffix('+rm3')}+rm3"
         if strength == 0:

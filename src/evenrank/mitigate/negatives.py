@@ -291,7 +291,7 @@ def _listed(path: Any) -> pl.DataFrame | None:
     objects: Iterator[tuple[int | None, dict[str, Any]]]
     if is_parquet(path):
         objects = ((None, row) for row in read_table_file(path).frame.iter_rows(named=True))
-    elif any(block.tobytes().lstrip()[:1] == b"{" for block in islice(raw_blocks(path), 1)):
+    elif any(block.data.lstrip()[:1] == b"{" for block in islice(raw_blocks(path), 1)):
         objects = ((number, row) for number, row, _ in json_objects(path))
     else:
         return None

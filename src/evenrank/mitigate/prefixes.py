@@ -6,14 +6,13 @@ Algorithm 2.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from evenrank.measures.lists import Ints
+from evenrank.measures.lists import Floats, Ints
 from evenrank.measures.parity import adjusted_alpha, minimum_counts
 
 Bools = NDArray[np.bool_]
@@ -26,7 +25,7 @@ def by_shares(
     code: Ints,
     starts: Ints,
     lengths: Ints,
-    shares: Sequence[list[Fraction] | None],
+    shares: Floats,
     groups: int,
     at: int,
     first: Ints,
@@ -34,16 +33,16 @@ def by_shares(
 ) -> tuple[Ints, Bools]:
     """Fill `order` so that the first ranks show the shares, by one of the methods of Geyik et al.
 
-    `code` is the group of each entry, −1 for none; lists begin at `starts` there and at `first` in `order`.
+    `code` is the group of each entry, −1 for none; `shares` are lists × groups, NaN for none; lists begin at
+    `starts` there and at `first` in `order`.
     For each list: prefixes with too few of a group, with too many, and how many groups have too few
     documents (−1: no shares); and which groups these are.
     """
     above, below = np.zeros((len(shares), groups), np.int64), np.ones((len(shares), groups), np.int64)
-    known = np.array([each is not None for each in shares])
-    for row, each in enumerate(shares):
-        for column, share in enumerate(each or ()):
-            near = share.limit_denominator(_FINE)
-            above[row, column], below[row, column] = near.numerator, near.denominator
+    known = np.asarray(np.isfinite(shares).all(axis=1))
+    for row, column in zip(*np.nonzero(known[:, None] & (shares > 0)), strict=True):
+        near = Fraction(shares[row, column]).limit_denominator(_FINE)
+        above[row, column], below[row, column] = near.numerator, near.denominator
     values = np.zeros((len(shares), 3), np.int64)
     values[:, 2] = np.where(known, 0, -1)
     lacking = np.zeros((len(shares), groups), np.bool_)
@@ -56,7 +55,7 @@ def by_test(
     member: Bools,
     starts: Ints,
     lengths: Ints,
-    shares: Sequence[float | None],
+    shares: Floats,
     at: int,
     alpha: float,
     first: Ints,
@@ -66,8 +65,8 @@ def by_test(
     values = np.zeros((len(shares), 3), np.int64)
     needed = np.zeros((len(shares), at), np.int64)
     tables: dict[tuple[int, float], Ints] = {}
-    for row, (share, n) in enumerate(zip(shares, lengths.tolist(), strict=True)):
-        if share is None:
+    for row, (share, n) in enumerate(zip(shares.tolist(), lengths.tolist(), strict=True)):
+        if np.isnan(share):
             values[row, 2] = -1
         elif share > 0:
             ranks = min(n, at)

@@ -11,8 +11,8 @@ import pyarrow as pa
 from evenrank.data.docs import open_docs
 from evenrank.errors import InputError
 from evenrank.mitigate.swapping import swapper
+from evenrank.rankers.projection import GenderProjection
 from evenrank.text.matcher import Source
-from evenrank.vectors.debias import GenderProjection
 
 MIN_DOCUMENTS = 50
 """With fewer gendered documents a projection would fit noise."""
@@ -81,7 +81,7 @@ def fit_projection(
 
 
 def _open_encoder(model: str | os.PathLike[str] | None) -> Any:
-    from evenrank.rankers.dense import Encoder
+    from evenrank.rankers.encoder import Encoder
     from evenrank.rankers.neural.rerankers import COMPARING
     from evenrank.rankers.neural.saved import is_ranker, open_ranker
 

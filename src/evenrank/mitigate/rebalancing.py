@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, Unpack
 
 import numpy as np
@@ -18,11 +17,11 @@ import polars as pl
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.groups import GroupMeasure, Groups
 from evenrank.measures.inputs import Inputs, MeasureInputs
-from evenrank.measures.lists import Ints, RankedLists
+from evenrank.measures.lists import Floats, Ints, RankedLists
 from evenrank.measures.parity import FAIR
 from evenrank.measures.skew import NDKL
-from evenrank.mitigate.constrain.reranking import reordered_run
-from evenrank.mitigate.constrain.solving import INFEASIBLE, KEPT, MOVED
+from evenrank.mitigate._solver.lists import INFEASIBLE, KEPT, MOVED
+from evenrank.mitigate.constrain import reordered_run
 from evenrank.mitigate.prefixes import GREEDY, Bools, by_shares, by_test
 
 REBALANCERS = (*GREEDY, "fair")
@@ -132,6 +131,7 @@ def rebalanced(inputs: Inputs, wished: Wished, strength: float = 1.0) -> Rebalan
         raise InputError(f"strength is {strength!r}, but must be between 0 and 1")
     (frame,) = inputs.runs.values()
     measure = wished.measure()
+    inputs.check([measure])
     view = Groups(inputs, [measure], depth=wished.candidates)
     view.check()
     lists = view.lists(frame)
@@ -140,15 +140,12 @@ def rebalanced(inputs: Inputs, wished: Wished, strength: float = 1.0) -> Rebalan
         raise InputError(f"{wished.method} counts documents that show one group; these labels are shares")
     code = np.where(shown.any(axis=1), shown.argmax(axis=1), -1)
     lengths = np.minimum(lists.lengths, wished.candidates)
-    targets = measure.exact_targets(lists)
+    targets = measure.targets(lists)
     order = np.arange(frame.height)
     first = np.flatnonzero(frame["rank"].to_numpy() == 1)
     if wished.method == "fair":
         protected = measure.group(lists.groups)
-        requested = (
-            None if share is None else share * Fraction(str(strength)) for share in targets[:, protected]
-        )
-        shares = [None if share is None else float(share) for share in requested]
+        shares = targets[:, protected] * strength
         result = by_test(
             code == protected, lists.starts, lengths, shares, wished.at, wished.alpha, first, order
         )
@@ -156,7 +153,7 @@ def rebalanced(inputs: Inputs, wished: Wished, strength: float = 1.0) -> Rebalan
     else:
         groups = len(lists.groups)
         codes = np.split(code, lists.starts[1:])
-        mixed = [_mixed(*each, strength) for each in zip(targets.tolist(), codes, strict=True)]
+        mixed = np.array([_mixed(*each, strength) for each in zip(targets, codes, strict=True)])
         result, lacking = by_shares(
             wished.method, code, lists.starts, lengths, mixed, groups, wished.at, first, order
         )
@@ -169,14 +166,12 @@ def rebalanced(inputs: Inputs, wished: Wished, strength: float = 1.0) -> Rebalan
     return Rebalanced.of(reordered_run(frame, order), report, _facts(report, wished.method, **told))
 
 
-def _mixed(target: Sequence[Any], code: Ints, strength: float) -> list[Fraction] | None:
-    """The share of each group that is asked for; None where there is no target, or nothing to share."""
-    known = int((code >= 0).sum())
-    if not known or None in target:
-        return None
-    held = np.bincount(code[code >= 0], minlength=len(target)).tolist()
-    part = Fraction(str(strength))
-    return [(1 - part) * Fraction(now, known) + part * then for now, then in zip(held, target, strict=True)]
+def _mixed(target: Floats, code: Ints, strength: float) -> Floats:
+    """The share of each group that is asked for; NaN where there is no target, or nothing to share."""
+    held = np.bincount(code[code >= 0], minlength=len(target))
+    if not held.any() or np.isnan(target).any():
+        return np.full(len(target), np.nan)
+    return (1 - strength) * held / held.sum() + strength * target
 
 
 def _report(lists: RankedLists, moved: Bools, found: Ints, names: Sequence[str | None]) -> pl.DataFrame:

@@ -23,9 +23,9 @@ from evenrank.data.read import read_qrels, read_queries
 from evenrank.data.runs import read_run
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.document_bias import bias_by, document_measure
-from evenrank.measures.document_groups import given_groups
+from evenrank.measures.document_groups import Labels
 from evenrank.measures.inputs import Inputs
-from evenrank.measures.views import view_key
+from evenrank.measures.lists import view_key
 from evenrank.mitigate.mitigations import check_strengths, refuse_bias
 from evenrank.mitigate.negatives import negatives
 from evenrank.rankers.base import Progress
@@ -128,7 +128,7 @@ class Training:
         if "dictionary" in read and inputs.given.get("dictionary") is not None:
             raise InputError("training reads the dictionary open and no other; leave the dictionary out")
         labels = self._labels_as(inputs) if "labels" in read else self.labels
-        lexicon = self._lexicon_as(inputs) if inputs.counting([measure]) else self.lexicon
+        lexicon = self._lexicon_as(inputs) if inputs.reading_tally([measure]) else self.lexicon
         return replace(self, bias=bias, lexicon=lexicon, labels=labels)
 
     def _bias_as(self, measure: Any, inputs: Inputs, wanted: Sequence[str]) -> Any:
@@ -164,7 +164,7 @@ class Training:
         if self.labels is None:
             return inputs.given.get("labels")
         own, measured = (
-            each.provenance["fingerprint"] for each in (given_groups(self.labels), inputs.groups)
+            each.provenance["fingerprint"] for each in (Labels.of(self.labels).one_attribute(), inputs.groups)
         )
         if own != measured:
             raise InputError(
@@ -210,10 +210,10 @@ class Training:
         """The first stage of the training queries."""
         if self.run is not None:
             return read_run(self.run)
-        from evenrank.rankers.catalogue import search
-        from evenrank.rankers.index.building import own_index
+        from evenrank.rankers.indexing import cached_index
+        from evenrank.rankers.registry import search
 
-        index = own_index(open_docs(self.docs)) if self.index is None else self.index
+        index = cached_index(open_docs(self.docs)) if self.index is None else self.index
         return search(index, self.queries, depth=self.pool)
 
     def prepared(self, bias_lambda: float) -> Any:
@@ -284,7 +284,7 @@ def _alike(one: Any, other: Any, inputs: Inputs) -> bool:
     """Whether two measures tell documents apart alike: by the same words, or one measure at any cut-off."""
     if view_key(one) != view_key(other):
         return False
-    groups = inputs.tally.groups if inputs.countable else ()
+    groups = inputs.tally.groups if inputs.has_tally else ()
     if (counted := one.words(groups)) is not None:
         magnitude, weights = counted
         turned = {group: -weight for group, weight in weights.items()}

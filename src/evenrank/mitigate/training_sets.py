@@ -18,8 +18,8 @@ from evenrank.data.read import path_of, read_qrels, read_queries
 from evenrank.data.schema import listing, show
 from evenrank.errors import InputError
 from evenrank.queries.generated import refuse_holding, refuse_other_index, refuse_tabs, relevant_pairs
-from evenrank.rankers.catalogue import search
 from evenrank.rankers.index import Index
+from evenrank.rankers.registry import search
 
 REPORT = "report.json"
 MAY_BE_STALE = ("triples.jsonl", "added.tsv", "pairs.tsv", "kept.tsv", "query_ids.txt")

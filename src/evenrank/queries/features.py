@@ -141,7 +141,7 @@ class Features:
         self._rank = {word: rank for rank, word in enumerate(self.vocabulary)}
         self.columns = BUCKETS + len(self.vocabulary) + LEANINGS
         table = genderedness()
-        values = zip(table.words.to_pylist(), (_LEANING * table.values).tolist(), strict=True)
+        values = zip(table.words, (_LEANING * table.values).tolist(), strict=True)
         self._leaning = {word: value for word, value in values if word not in stop_words()}
         self._known = lru_cache(1 << 17)(self._look_up)
         self._plain = lru_cache(1 << 17)(self._is_plain)

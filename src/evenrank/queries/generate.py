@@ -18,9 +18,10 @@ import xxhash
 
 import evenrank
 from evenrank.data.checkpoint import Checkpoint
-from evenrank.data.docs import DuplicateCheck, open_docs
+from evenrank.data.docs import open_docs
 from evenrank.data.files import fingerprint, writing
 from evenrank.data.read import read_qrels, read_queries
+from evenrank.data.schema import DuplicateCheck
 from evenrank.errors import InputError, check_whole
 from evenrank.queries.generated import (
     SCHEMA,
@@ -31,7 +32,7 @@ from evenrank.queries.generated import (
     stable_hash,
 )
 from evenrank.rankers.base import Progress
-from evenrank.rankers.neural.language import SMOLLM2, open_language_model, smollm2
+from evenrank.rankers.language_models import SMOLLM2, load_language_model, smollm2
 from evenrank.vectors.texts import stop_words
 
 BATCH = 64
@@ -219,7 +220,7 @@ def examples(docs: Any, queries: Any, qrels: Any, shots: int, seed: int) -> list
 
 def _chosen(docs: Any, sample: int | None, seed: int, *, check_ids: bool) -> tuple[set[str] | None, int]:
     """Which documents are taken (None: all), and how many; repeated ids, and tabs in ids, are refused."""
-    check, total = DuplicateCheck(), 0
+    check, total = DuplicateCheck("doc_id"), 0
     drawn: list[tuple[int, str]] = []
     for batch in docs.batches():
         check.add(batch.column("doc_id"))
@@ -229,7 +230,7 @@ def _chosen(docs: Any, sample: int | None, seed: int, *, check_ids: bool) -> tup
             drawn = sorted(drawn)[:sample]
         elif check_ids:
             refuse_tabs(pl.Series("doc_id", batch.column("doc_id").to_pylist(), pl.String))
-    check.finish(docs)
+    check.finish(docs.tables)
     if sample is None:
         return None, total
     chosen = [doc_id for _, doc_id in drawn]
@@ -317,7 +318,7 @@ class LanguageWriter:
         place = smollm2() if checkpoint is None else checkpoint
         self.batch, self.words, self.longest = batch, words, longest
         self.top, self.temperature = top, temperature
-        self._tokenizer, self._model = open_language_model(place, named=checkpoint)
+        self._tokenizer, self._model = load_language_model(place, named=checkpoint)
         self._seq2seq = bool(self._model.config.is_encoder_decoder)
         self._prompt = "{document}" if self._seq2seq else PROMPT
         self._examples = [] if self._seq2seq else list(examples)

@@ -15,13 +15,13 @@ import numpy as np
 import polars as pl
 import xxhash
 
-from evenrank.data.files import fingerprint, format_suffix, refuse_beneath_file, refuse_input, writing
+from evenrank.data.files import fingerprint, format_suffix, make_folder, refuse_input, writing
 from evenrank.data.read import is_path, read_qrels, read_queries, read_table
 from evenrank.data.runs import read_run
 from evenrank.data.schema import DOC_ID, QUERY_ID, QUERY_TEXT, show
 from evenrank.errors import InputError, check_whole, is_whole
+from evenrank.rankers.analysis import split
 from evenrank.rankers.index import Index
-from evenrank.rankers.index.analysis import split
 
 SCHEMA = {"query_id": pl.String, "doc_id": pl.String, "text": pl.String}
 ROUND_TRIP_DEPTH = 10
@@ -88,7 +88,7 @@ def check_output(path: str | os.PathLike[str], *inputs: str | os.PathLike[str] |
     """Refuse a file that is a folder or cannot be made, is not called TSV, or would replace an input."""
     if Path(path).is_dir():
         raise InputError("this is a folder; name a file", path=path)
-    refuse_beneath_file(path)
+    make_folder(Path(path).parent)  # before hours of work
     if format_suffix(path) != ".tsv":
         raise InputError("generated queries are TSV; end the name in .tsv, .tsv.gz or .tsv.zst", path=path)
     for each in (Path(path), beside(path)):
@@ -119,7 +119,7 @@ def read_generated(x: Any) -> Generated:
     names = {"query_id": QUERY_ID[:3], "doc_id": DOC_ID[:3], "text": QUERY_TEXT[:2]}
     table = read_table(x, names)
     frame = pl.DataFrame([table.ids("query_id"), table.ids("doc_id"), table.texts("text")])
-    table.once("query_id")
+    table.require_unique("query_id")
     if frame.is_empty():
         raise table.error("there are no generated queries")
     facts: dict[str, Any] = {}
@@ -400,7 +400,7 @@ def _overlap(words: Sequence[str], document: set[str]) -> float:
 
 def own_ranks(pairs: pl.DataFrame, index: Index, depth: int) -> dict[str, int]:
     """For each query the best rank of a document of its own among the first so many of BM25; 0 if none."""
-    from evenrank.rankers.catalogue import search
+    from evenrank.rankers.registry import search
 
     queries = pairs.unique("query_id", maintain_order=True).select("query_id", "text")
     run = search(index, queries, depth=depth)

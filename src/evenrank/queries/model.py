@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from evenrank.data.model_files import packed, read_model, write_model
+from evenrank.data.files import packed, read_model, write_model
 from evenrank.errors import InputError
 from evenrank.queries.features import Features, clean
 from evenrank.queries.words import clear_names, data, gendered_words, term_groups

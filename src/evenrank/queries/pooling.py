@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import polars as pl
 
-from evenrank.data.formats import read_sheet
+from evenrank.data.formats import read_table_file
 from evenrank.data.read import read_queries, read_table
 from evenrank.data.schema import QUERY_ID, QUERY_TEXT, SPELLINGS, listing, pick, plain, show
 from evenrank.errors import InputError
@@ -279,18 +279,16 @@ def _ballots(sheet: _Sheet, number: int, *, several: bool) -> Iterator[_Ballot]:
 
 
 def _read(sheet: Any) -> _Sheet:
-    """A sheet as text cells, with line numbers."""
-    if not isinstance(sheet, str | PathLike):
-        frame = read_table(sheet).frame
-        rows = [["" if x is None else str(x) for x in row] for row in frame.iter_rows()]
-        return _Sheet(None, [name.strip().lower() for name in frame.columns], list(enumerate(rows, 1)))
-    path = fspath(sheet)
-    read = read_sheet(path, QUERY_ID)
-    if read is None:
-        raise InputError(
-            "the first line must name the columns: query_id, text, annotator_1 …", path=path, line=1
-        )
-    return _Sheet(path, *read)
+    """A sheet as text cells, with line numbers; empty rows are skipped."""
+    path = fspath(sheet) if isinstance(sheet, str | PathLike) else None
+    table = read_table(sheet) if path is None else read_table_file(path, quoted=True)
+    names = [name.strip().lower() for name in table.frame.columns]
+    if path is not None and not {*QUERY_ID} & {*names}:
+        problem = "the first line must name the columns: query_id, text, annotator_1 …"
+        raise InputError(problem, path=path, line=1)
+    cells = [["" if x is None else str(x) for x in row] for row in table.frame.iter_rows()]
+    rows = [(table.number(row), each) for row, each in enumerate(cells) if any(map(str.strip, each))]
+    return _Sheet(path, names, rows)
 
 
 def _legal(classes: Sequence[str]) -> dict[str, str]:

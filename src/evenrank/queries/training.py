@@ -207,7 +207,7 @@ def _vocabulary(vectors: Sequence[Any], settings: Settings) -> tuple[Features, n
     words = words[: settings.vocabulary]
     tables = [np.zeros((len(words), 0), np.float32)]
     for source in sources:
-        found = [(row, source.exact_place(word)) for row, word in enumerate(words)]
+        found = [(row, source.exact_row(word)) for row, word in enumerate(words)]
         known = np.array([(row, place) for row, place in found if place is not None], int).reshape(-1, 2)
         tables.append(np.zeros((len(words), source.dimension), np.float32))
         scale = settings.vectors * np.sqrt(source.dimension) / 10

@@ -181,7 +181,7 @@ def variants(queries: Any, *, like: Any = None) -> pl.DataFrame:
 def triples(x: Any) -> pl.DataFrame:
     """A table of triples: triple_id, neutral, female, male; perhaps topic, stereotype (female or male)."""
     table = read_table(x, _NAMES, optional=("topic", "stereotype"))
-    table.once("triple_id")
+    table.require_unique("triple_id")
     frame = pl.DataFrame([triple_column(table, name) for name in table.frame.columns])
     refuse_marked(table, frame["triple_id"])
     return frame
@@ -191,7 +191,7 @@ def triple_column(table: Table, name: str) -> pl.Series:
     """A column of triples, checked: topic and stereotype may be missing, and then are null."""
     if name not in ("topic", "stereotype"):
         return table.ids(name)
-    column = table.texts_or_nulls(name)
+    column = table.text(name).replace("", None)
     if name == "stereotype":
         known = [*SIDES, "none", "neutral"]
         bad = column.is_not_null() & ~column.is_in(known)

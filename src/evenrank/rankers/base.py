@@ -5,12 +5,13 @@ The perfect list and the random one: all other rankers lie between them.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 import polars as pl
 
-from evenrank.data.runs import perfect_run, random_run
+from evenrank.data.runs import perfect_run, random_run, read_run
 from evenrank.errors import check_whole
 
 Progress = Callable[[int, int | None], None]
@@ -40,6 +41,36 @@ class Ranker(Protocol):
     def describe(self) -> dict[str, Any]:
         """The provenance of its runs: name, settings, and what was searched."""
         ...
+
+
+def as_ranker(ranker: Any, name: str | None = None) -> Ranker:
+    """Any object with ``rank(queries, depth)`` as a ranker."""
+    if isinstance(ranker, Ranker) and "progress" in inspect.signature(ranker.rank).parameters:
+        return ranker
+    return CustomRanker(ranker, name)
+
+
+class CustomRanker:
+    """An object that ranks, but knows of nothing else: no progress, perhaps no name.
+
+    It is called with ``rank(queries, depth=depth)`` and returns anything that is a run, of any length.
+    """
+
+    def __init__(self, ranker: Any, name: str | None = None) -> None:
+        self._ranker = ranker
+        self.name = name or str(getattr(ranker, "name", type(ranker).__name__))
+
+    def rank(
+        self, queries: pl.DataFrame, *, depth: int = 1000, progress: Progress | None = None
+    ) -> pl.DataFrame:
+        """The run of these queries, checked and cut."""
+        check_depth(depth)
+        return read_run(self._ranker.rank(queries, depth=depth), depth=depth)
+
+    def describe(self) -> dict[str, Any]:
+        """What it says of itself, or its name."""
+        own: dict[str, Any] = self._ranker.describe() if hasattr(self._ranker, "describe") else {}
+        return {"name": self.name, **own}
 
 
 def check_depth(depth: int) -> None:

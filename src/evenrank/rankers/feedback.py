@@ -14,13 +14,20 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from evenrank.errors import InputError
 from evenrank.rankers.base import Progress
-from evenrank.rankers.index import Index, as_index
+from evenrank.rankers.index import Index
 from evenrank.rankers.lexical import BM25, Dirichlet, retrieve, run_table
-from evenrank.rankers.relevance_models import FeedbackTerms, feedback_order, interpolate
+from evenrank.rankers.relevance_models import (
+    DocumentTerms,
+    anserini_model,
+    feedback_order,
+    interpolate,
+    thesis_model,
+)
 from evenrank.text.tally import MAGNITUDES, magnitude
 
 if TYPE_CHECKING:
@@ -98,52 +105,94 @@ class FirstStage:
 def first_stage(index: Index, queries: pl.DataFrame, model: Model, *, depth: int) -> FirstStage:
     """Search with the queries as they are."""
     terms = [dict(Counter(index.analyzer.terms(text))) for text in queries["text"].to_list()]
-    result = retrieve(index, [_numbered(index, bag) for bag in terms], model=model, depth=depth)
-    offsets, documents, scores = result
+    result = retrieve(index, _numbered(index, terms), model=model, depth=depth)
+    counts, documents, scores = result
+    offsets = np.cumsum([0, *counts], dtype=np.int64)
     return FirstStage(queries["query_id"], terms, offsets, documents.astype(np.int64), scores)
 
 
 def expand(
-    vocabulary: FeedbackTerms, first: FirstStage, settings: FeedbackSettings, bias: DocumentBias | None = None
+    index: Index, first: FirstStage, settings: FeedbackSettings, bias: DocumentBias | None = None
 ) -> list[dict[str, float]]:
     """The expanded query of each query: terms and weights that sum to 1.
 
     ``bias`` is needed if λ > 0.
     """
-    weighs = settings.bias_lambda > 0
-    if weighs and bias is None:
-        raise InputError("bias_lambda is above 0, but no document bias is given")
-    # All at once: the texts of many documents are read in one go.
-    biases = bias(first.documents) if weighs and bias is not None else None
+    biases = None
+    if settings.bias_lambda > 0:
+        if bias is None:
+            raise InputError("bias_lambda is above 0, but no document bias is given")
+        biases = bias(first.documents)  # all at once: the texts of many documents are read in one go
     expanded = []
     for number, terms in enumerate(first.terms):
-        rows = slice(int(first.offsets[number]), int(first.offsets[number + 1]))
+        begin, end = first.offsets[number : number + 2].tolist()
+        rows = slice(begin, min(end, begin + settings.candidates))
         documents, scores = first.documents[rows], first.scores[rows]
-        one_sided = None if biases is None else biases[rows]
-        if settings.candidates < len(documents):
-            documents, scores = documents[: settings.candidates], scores[: settings.candidates]
-            one_sided = None if one_sided is None else one_sided[: settings.candidates]
-        chosen = feedback_order(scores, one_sided, settings.bias_lambda)[: settings.fb_docs]
-        model = vocabulary.model(documents[chosen], scores[chosen], terms, settings)
+        order = feedback_order(scores, None if biases is None else biases[rows], settings.bias_lambda)
+        chosen = order[: settings.fb_docs]
+        model = relevance_model(index, documents[chosen], scores[chosen], terms, settings)
         expanded.append(interpolate(terms, model, settings.alpha))
     return expanded
+
+
+def relevance_model(
+    index: Index,
+    documents: NDArray[np.int64],
+    scores: Floats,
+    query: Mapping[str, int],
+    settings: FeedbackSettings,
+) -> dict[str, float]:
+    """Weight of each expansion term that these feedback documents give, summing to 1.
+
+    As in Anserini, a term may expand a query if it is spelled [a-z0-9]{2,20} and is in at most `max_df` of
+    the documents; the second rule keeps stop words of the collection out, and with them, where most documents
+    speak of men, *he* and *his*.
+    """
+    fits = index.derived(
+        ("expansion terms", settings.max_df), lambda: _expansion_terms(index, settings.max_df)
+    )
+    forward = [index.forward(document) for document in documents.tolist()]
+    rows = [
+        DocumentTerms(terms[fits[terms]].astype(np.int64), tf[fits[terms]].astype(float), float(length))
+        for (terms, tf), length in zip(forward, index.lengths[documents], strict=True)
+    ]
+    if settings.estimator == "anserini":
+        weights = anserini_model(rows, scores, fb_terms=settings.fb_terms)
+    else:
+        (requested,) = _numbered(index, [query])
+        every = {term for row in rows for term in row.terms.tolist()} | requested.keys()
+        share = {term: float(index.collection_frequency[term]) / index.tokens for term in every}
+        query_tf = [dict(zip(terms.tolist(), tf.tolist(), strict=True)) for terms, tf in forward]
+        weights = thesis_model(
+            rows, requested, query_tf, share, fb_terms=settings.fb_terms, mu=settings.smoothing
+        )
+    return {index.term(number): weight for number, weight in weights.items()}
+
+
+def _expansion_terms(index: Index, max_df: float) -> NDArray[np.bool_]:
+    """Whether each term of the index may expand a query."""
+    buffers = [pa.py_buffer(index.arrays[name]) for name in ("term-offsets", "terms")]
+    terms = pl.Series("term", pa.LargeStringArray.from_buffers(index.terms, *buffers), dtype=pl.String)
+    spelled: NDArray[np.bool_] = terms.str.contains("^[a-z0-9]{2,20}$").to_numpy()
+    return spelled & (index.document_frequency <= max_df * index.documents)
 
 
 def second_stage(
     index: Index, query_ids: pl.Series, expanded: Sequence[Mapping[str, float]], model: Model, *, depth: int
 ) -> pl.DataFrame:
     """Search with the expanded queries: a run."""
-    offsets, documents, scores = retrieve(
-        index, [_numbered(index, weights) for weights in expanded], model=model, depth=depth
-    )
-    return run_table(index, query_ids, np.diff(offsets), documents, scores)
+    found = retrieve(index, _numbered(index, expanded), model=model, depth=depth)
+    return run_table(index, query_ids, *found)
 
 
-def _numbered(index: Index, weights: Mapping[str, float]) -> dict[int, float]:
+def _numbered(index: Index, queries: Sequence[Mapping[str, float]]) -> list[dict[int, float]]:
     """The terms that the index has, by number."""
-    numbers = {index.number(term): float(weight) for term, weight in weights.items()}
-    numbers.pop(-1, None)
-    return numbers
+    terms = list({term for query in queries for term in query})
+    numbers = dict(zip(terms, index.term_numbers(terms).tolist(), strict=True))
+    return [
+        {numbers[term]: float(weight) for term, weight in query.items() if numbers[term] >= 0}
+        for query in queries
+    ]
 
 
 class Feedback:
@@ -171,7 +220,6 @@ class Feedback:
         self.model = model
         self.settings = settings
         self.bias = bias
-        self._vocabulary = FeedbackTerms(index, max_df=settings.max_df)
 
     def rank(
         self, queries: pl.DataFrame, *, depth: int = 1000, progress: Progress | None = None
@@ -196,7 +244,7 @@ class Feedback:
         plain = self.settings.bias_lambda == 0
         depth = self.settings.fb_docs if plain else self.settings.candidates
         first = first_stage(self.index, queries, self.model, depth=depth)
-        return expand(self._vocabulary, first, self.settings, self.bias)
+        return expand(self.index, first, self.settings, self.bias)
 
     def describe(self) -> dict[str, Any]:
         """Name, settings, words of the bias, and index."""
@@ -250,7 +298,7 @@ def rm3(
         max_df=max_df,
         smoothing=smoothing,
     )
-    index, bias = as_index(index), None
+    index, bias = Index.open(index), None
     if bias_lambda > 0:
         bias = DocumentBias(index, lexicon=lexicon, magnitude=magnitude, tokenizer=tokenizer, tally=tally)
     return Feedback(index, lexical_model(model, k1=k1, b=b, mu=mu), base=model, settings=settings, bias=bias)
@@ -336,11 +384,10 @@ class DocumentBias:
         if self._matcher is None:
             missing = self._index.doc_ids(documents[:1])[0]
             raise InputError(f"the tally lacks document {missing!r} of the index; tally the same collection")
-        from evenrank.parallel import thread_count
 
         ids = self._index.doc_ids(documents)
         texts = self._index.docs.texts(ids)
-        result = self._matcher.count([texts[doc_id] for doc_id in ids], threads=thread_count())
+        result = self._matcher.count([texts[doc_id] for doc_id in ids])
         self._known[documents] = spread(result, self.magnitude)
 
     def _take(self, source: Any) -> dict[str, Any]:

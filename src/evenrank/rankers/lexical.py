@@ -1,9 +1,13 @@
-"""Ranking by the words that query and document share: BM25, query likelihood, tf-idf."""
+"""Ranking by the words that query and document share: BM25, query likelihood, tf-idf.
+
+Term at a time, within windows of documents: the sums of a window stay in the processor's cache while the
+postings of all terms of a query that fall into it are added up, always in the same order, so that equal
+documents get equal scores.
+"""
 
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
@@ -15,18 +19,25 @@ from numba import njit
 from evenrank.data.schema import show
 from evenrank.errors import InputError
 from evenrank.parallel import map_in_order, thread_count
-from evenrank.rankers import scoring
+from evenrank.rankers.analysis import words
 from evenrank.rankers.base import Progress, check_depth
-from evenrank.rankers.index import Index, as_index
-from evenrank.rankers.index.storage import damaged
-from evenrank.rankers.index.tokenizing import words
-from evenrank.stats.rounding import CLOSE, level_ties
+from evenrank.rankers.index import Index, damaged
+from evenrank.rankers.topk import select, sort
+from evenrank.stats.rounding import CLOSE, level_ties, round_significant
+from evenrank.text.hashing import compiled, inlined
 
-_ROWS = 64  # queries per piece of work
+WINDOW = 1 << 13  # documents
+_QUERIES = 64  # per piece of work
 _CELLS = 1 << 22  # results held per piece
-_NO_TABLE = np.zeros((1, 1))
-_TINY = 1e-150
-_NONE, _NO_CODES = np.zeros(0), np.zeros(0, np.uint16)
+_FIRST = 256  # documents of the first window; the next are larger
+_LEVELS = 1 << 11  # of scores, in a histogram
+_TABLE = 32  # term frequencies whose logarithm is looked up
+_SPARE = 256  # candidates, at least, between two selections
+_FOUND, _NOTHING = 1e-200, 1e-190
+"""What a match adds at least, so that its document counts as found, and the score that stands for no gain at
+all; both vanish in any sum."""
+_LEAST = 1e-300  # of a sum that is not zero
+_BM25, _DIRICHLET, _TFIDF = range(3)
 
 
 @dataclass(frozen=True)
@@ -77,8 +88,105 @@ def _check(name: str, value: Any, good: bool, what: str) -> None:
         raise InputError(f"{name} is {show(value)}; it must be {what}")
 
 
+class Lexical:
+    """A lexical ranker: an index and a model."""
+
+    def __init__(self, name: str, index: Index, model: Model) -> None:
+        self.name = name
+        self.index = index
+        self.model = model
+
+    def rank(
+        self, queries: pl.DataFrame, *, depth: int = 1000, progress: Progress | None = None
+    ) -> pl.DataFrame:
+        """The run of these queries; a query none of whose terms occurs is left out."""
+        terms = QueryTerms.of_texts(queries["text"], self.index)
+        result = retrieve(self.index, terms, model=self.model, depth=depth, progress=progress)
+        return run_table(self.index, queries["query_id"], *result)
+
+    def scores(self, queries: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
+        """The scores of pairs ``query_id, doc_id``, as a third column, without ranking the collection.
+
+        They are those of :meth:`rank`; 0 where query and document share no term, or the index has no such
+        document, or `queries` no such query.
+        """
+        prepared = _prepared(self.index, QueryTerms.of_texts(queries["text"], self.index), self.model)
+        places = queries.select("query_id", query=pl.int_range(pl.len(), dtype=pl.Int64))
+        rows = pairs.select("query_id").join(places, on="query_id", how="left", maintain_order="left")
+        query = rows["query"].fill_null(-1).to_numpy()
+        document = self.index.numbers(pairs["doc_id"].to_list())
+        known = np.flatnonzero((query >= 0) & (document >= 0))
+        scores, values = np.zeros(len(pairs)), np.zeros(len(known))
+        _score_pairs(prepared, _postings(self.index), query[known], document[known], values)
+        scores[known] = values
+        return pairs.select("query_id", "doc_id").with_columns(score=pl.Series(scores, dtype=pl.Float64))
+
+    def describe(self) -> dict[str, Any]:
+        """Name, settings and index."""
+        return {"name": self.name, "settings": asdict(self.model), "index": self.index.describe()}
+
+
+def bm25(index: Any, *, k1: float = 0.9, b: float = 0.4) -> Lexical:
+    """BM25; see :class:`BM25`."""
+    return Lexical("bm25", Index.open(index), BM25(k1, b))
+
+
+def qld(index: Any, *, mu: float = 1000.0) -> Lexical:
+    """Query likelihood with a Dirichlet prior; see :class:`Dirichlet`."""
+    return Lexical("qld", Index.open(index), Dirichlet(mu))
+
+
+def tfidf(index: Any) -> Lexical:
+    """The cosine of tf-idf vectors; see :class:`TfIdf`."""
+    return Lexical("tfidf", Index.open(index), TfIdf())
+
+
+class QueryTerms(NamedTuple):
+    """Queries as weighted bags of term numbers, many in three arrays.
+
+    The terms of query i are terms[offsets[i]:offsets[i + 1]], sorted, each once, with their weights.
+    """
+
+    offsets: np.ndarray  # int64[queries + 1]
+    terms: np.ndarray  # int64
+    weights: np.ndarray  # float64
+
+    @classmethod
+    def of(cls, queries: Sequence[Mapping[int, float]], vocabulary: int) -> QueryTerms:
+        """From mappings of term numbers to weights; a weight of 0 is no term."""
+        rows = [sorted((term, weight) for term, weight in bag.items() if weight) for bag in queries]
+        offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+        flat = [pair for row in rows for pair in row]
+        terms = np.array([term for term, _ in flat], np.int64)
+        weights = np.array([weight for _, weight in flat], np.float64)
+        if len(terms) and not (terms[0] >= 0 and terms.min() >= 0 and terms.max() < vocabulary):
+            raise InputError(f"a query has a term number that is not from 0 to {vocabulary - 1}")
+        if not (np.isfinite(weights).all() and (weights > 0).all()):
+            raise InputError("a query has a term whose weight is not a number from 0 on")
+        return cls(offsets, terms, weights)
+
+    @classmethod
+    def of_texts(cls, texts: pl.Series, index: Index) -> QueryTerms:
+        """The terms of each text that the index has, weighted by how often the text has them."""
+        cut = words(texts.to_arrow(compat_level=pl.CompatLevel.oldest()))
+        analysed = index.analyzer.normalized(cut.distinct.to_pylist())
+        kept = [place for place, term in enumerate(analysed) if term is not None]
+        numbers = np.full(len(analysed), -1, np.int64)
+        numbers[kept] = index.term_numbers([analysed[place] for place in kept])  # type: ignore[misc]
+        terms = numbers[cut.numbers]
+        rows = np.repeat(np.arange(len(texts)), np.diff(cut.bounds))
+        pairs, counts = np.unique((rows * index.terms + terms)[terms >= 0], return_counts=True)
+        rows, terms = np.divmod(pairs, max(1, index.terms))
+        return cls(np.searchsorted(rows, np.arange(len(texts) + 1)), terms, counts.astype(np.float64))
+
+
 def retrieve(
-    index: Index, queries: Sequence[Mapping[int, float]] | Bags, *, model: Model, depth: int
+    index: Index,
+    queries: Sequence[Mapping[int, float]] | QueryTerms,
+    *,
+    model: Model,
+    depth: int,
+    progress: Progress | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The `depth` best documents of each query, exactly.
 
@@ -96,206 +204,34 @@ def retrieve(
 
     Returns
     -------
-    offsets, documents, scores
-        The documents of query i are documents[offsets[i]:offsets[i + 1]], numbers of type uint32, the best
-        first; of equal scores the greater id as text. Scores are float64.
+    counts, documents, scores
+        How many documents each query has; their numbers (uint32), one query behind the other, the best
+        first, of equal scores the greater id as text; their scores, float64.
     """
     check_depth(depth)
-    bags = queries if isinstance(queries, Bags) else Bags.of(queries, index.terms)
-    pieces = list(_pieces(index, bags, model, depth, None))
-    if not pieces:
-        return np.zeros(1, np.int64), np.empty(0, np.uint32), np.empty(0, np.float64)
-    counts, documents, scores = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
-    return np.cumsum([0, *counts], dtype=np.int64), documents, scores
-
-
-def _pieces(index: Index, bags: Bags, model: Model, depth: int, progress: Progress | None) -> Any:
-    """Results by stretches of queries, computed in threads: (found per query, documents, scores)."""
-    requested, codes = _coded(index, _prepared(index, bags, model))
-    arrays = index.arrays
-    postings = scoring.Postings(
-        arrays["posting-offsets"], arrays["posting-documents"], arrays["posting-counts"],
-        codes, arrays["id-rank"],
-    )  # fmt: skip
+    bags = queries if isinstance(queries, QueryTerms) else QueryTerms.of(queries, index.terms)
+    prepared, postings = _prepared(index, bags, model), _postings(index)
     depth = min(depth, index.documents)
-    queries = len(bags.offsets) - 1
-    step = max(1, min(_ROWS, _CELLS // depth, -(-queries // (2 * thread_count()))))
-    values = np.zeros(queries, np.int64)
+    total = len(bags.offsets) - 1
+    counts = np.zeros(total, np.int64)
     widest = int(np.diff(bags.offsets).max(initial=0))
-    own = threading.local()
+    step = max(1, min(_QUERIES, _CELLS // depth, -(-total // (2 * thread_count()))))
 
-    def work(first: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        last = min(first + step, queries)
-        if not hasattr(own, "scratch"):
-            own.scratch = scoring.scratch(documents=index.documents, depth=depth, terms=widest)
-            own.documents = np.empty(step * depth, np.uint32)
-            own.scores = np.empty(step * depth, np.float64)
-        scoring.retrieve_rows(
-            requested, postings, own.scratch, depth, first, last, values, own.documents, own.scores
-        )
-        size = int(values[first:last].sum())
-        return values[first:last], own.documents[:size].copy(), own.scores[:size].copy()
+    def work(first: int) -> tuple[np.ndarray, np.ndarray]:
+        last = min(first + step, total)
+        documents, scores = np.empty(step * depth, np.uint32), np.empty(step * depth)
+        scratch = _Scratch.of(index.documents, depth, widest)
+        size = _rank_all(prepared, postings, scratch, depth, first, last, counts, documents, scores)
+        return documents[:size].copy(), scores[:size].copy()
 
-    firsts = range(0, queries, step)
+    pieces = [(np.empty(0, np.uint32), np.empty(0))]
+    firsts = range(0, total, step)
     for first, piece in zip(firsts, map_in_order(work, firsts, threads=thread_count()), strict=True):
+        pieces.append(piece)
         if progress:
-            progress(min(first + step, queries), queries)
-        yield piece
-
-
-def _prepared(index: Index, bags: Bags, model: Model) -> scoring.Asked:
-    """The model as numbers: its code, a weight and a parameter for each query term, a norm per document."""
-    terms, total = bags.terms, index.documents
-    _check_bounds(index, terms)
-    df = index.document_frequency[terms].astype(np.float64)
-    none = np.zeros(len(terms))
-    if isinstance(model, BM25):
-        idf = np.log1p((total - df + 0.5) / (df + 0.5))
-        rows, worth = index.derived(("worth", model), lambda: _bm25_worth(index, model))
-        most = index.collection_frequency[terms] - df + 1  # no document has a term more often
-        weights = bags.weights * idf
-        bounds = weights * most / (most + worth[:, 0].min(initial=np.inf))
-        order = np.lexsort((terms, -bounds, _rows(bags)))  # what adds most first: sums are rounded alike
-        return scoring.Asked(
-            scoring.BM25, bags.offsets, terms[order], weights[order], none, rows, worth, _NONE
-        )
-    if isinstance(model, Dirichlet):
-        share = (index.collection_frequency[terms] + 1) / (index.tokens + 1)
-        norms = index.derived(("norms", model), lambda: _dirichlet_norms(index, model))
-        return scoring.Asked(
-            scoring.DIRICHLET,
-            bags.offsets,
-            terms,
-            bags.weights,
-            model.mu * share,
-            norms,
-            _NO_TABLE,
-            _NONE,
-        )
-    if isinstance(model, TfIdf):
-        idf = np.log1p(total / df)
-        weights = bags.weights * idf
-        sizes = np.sqrt(np.bincount(_rows(bags), weights**2, minlength=len(bags.offsets) - 1))
-        norms = index.derived(("norms", model), lambda: _tfidf_norms(index))
-        weights = weights * idf / sizes[_rows(bags)]
-        return scoring.Asked(scoring.TFIDF, bags.offsets, terms, weights, none, norms, _NO_TABLE, _NONE)
-    raise InputError(f"{show(model)} is not a model; give BM25(), Dirichlet() or TfIdf()")
-
-
-def _coded(index: Index, requested: scoring.Asked) -> tuple[scoring.Asked, np.ndarray]:
-    """Codes of all postings and what they are worth, where so many are read that it pays to make them."""
-    if requested.model != scoring.BM25:
-        return requested, _NO_CODES
-    read = int(index.document_frequency[requested.terms].sum(dtype=np.int64))
-    least = requested.weights.min(initial=1) * requested.worth[:, 1].min(initial=1)
-    # What adds less than `FOUND` would not be found by codes.
-    if least < _TINY or 2 * read < len(index.arrays["posting-documents"]):
-        return requested, _NO_CODES
-    codes, rows, counts = index.derived("codes", lambda: _codes(index, requested.norms, len(requested.worth)))
-    beyond = counts / (counts + requested.worth[rows, 0])
-    return requested._replace(parts=np.append(requested.worth, beyond)), codes
-
-
-def _codes(index: Index, rows: np.ndarray, lengths: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Codes of all postings; rows of lengths, and counts, of the codes behind the table. None if too many."""
-    none = np.zeros(0, np.int64)
-    if lengths * scoring.TABLE > scoring.MOST_CODES:
-        return _NO_CODES, none, none
-    documents, counts = index.arrays["posting-documents"], index.arrays["posting-counts"]
-    codes = scoring.encode(documents, counts, rows)
-    high = np.flatnonzero(counts >= scoring.TABLE)
-    pairs = rows[np.minimum(documents[high], len(rows) - 1)].astype(np.int64) << 32 | counts[high]
-    known, places = np.unique(pairs, return_inverse=True)
-    if lengths * scoring.TABLE + len(known) > scoring.MOST_CODES:
-        return _NO_CODES, none, none
-    codes[high] = lengths * scoring.TABLE + places
-    return codes, known >> 32, known & 0xFFFFFFFF
-
-
-def _check_bounds(index: Index, terms: np.ndarray) -> None:
-    """The kernel follows these offsets blindly, so a damaged one must not get there."""
-    offsets = index.arrays["posting-offsets"]
-    first, last = offsets[terms], offsets[terms + 1]
-    good = (first >= 0) & (first <= last) & (last <= len(index.arrays["posting-documents"]))
-    if not good.all():
-        raise damaged(index.path / "posting-offsets")
-
-
-def _rows(bags: Bags) -> np.ndarray:
-    return np.repeat(np.arange(len(bags.offsets) - 1), np.diff(bags.offsets))
-
-
-def _bm25_worth(index: Index, model: BM25) -> tuple[np.ndarray, np.ndarray]:
-    """By length of document, what a term is worth that occurs 1, 2, … times; and each document's length."""
-    lengths, rows = np.unique(index.lengths, return_inverse=True)
-    mean = index.tokens / index.documents or 1.0
-    penalty = model.k1 * (1 - model.b + model.b * (lengths / mean))
-    counts = np.arange(scoring.TABLE)
-    with np.errstate(invalid="ignore"):
-        worth = counts / (counts + penalty[:, None])
-    worth[:, 0] = penalty
-    return rows.astype(np.uint32), worth
-
-
-def _dirichlet_norms(index: Index, model: Dirichlet) -> np.ndarray:
-    by_length: np.ndarray = np.log(model.mu / (np.arange(int(index.lengths.max(initial=0)) + 1) + model.mu))
-    return by_length[index.lengths]
-
-
-def _tfidf_norms(index: Index) -> np.ndarray:
-    arrays = index.arrays
-    idf = np.log1p(index.documents / index.document_frequency)
-    return scoring.norms_of_documents(
-        arrays["forward-offsets"], arrays["forward-terms"], arrays["forward-counts"], idf
-    )
-
-
-class Lexical:
-    """A lexical ranker: an index and a model."""
-
-    def __init__(self, name: str, index: Index, model: Model) -> None:
-        self.name = name
-        self.index = index
-        self.model = model
-
-    def rank(
-        self, queries: pl.DataFrame, *, depth: int = 1000, progress: Progress | None = None
-    ) -> pl.DataFrame:
-        """The run of these queries; a query none of whose terms occurs is left out."""
-        bags = Bags.of_texts(queries["text"].to_arrow(compat_level=pl.CompatLevel.oldest()), self.index)
-        check_depth(depth)
-        pieces = list(_pieces(self.index, bags, self.model, depth, progress))
-        counts, documents, scores = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
-        return run_table(self.index, queries["query_id"], counts, documents, scores)
-
-    def scores(self, queries: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
-        """The scores of pairs ``query_id, doc_id``, as a third column, without ranking the collection.
-
-        They are those of :meth:`rank`; 0 where query and document share no term, or the index has no such
-        document, or `queries` no such query.
-        """
-        bags = Bags.of_texts(queries["text"].to_arrow(compat_level=pl.CompatLevel.oldest()), self.index)
-        places = queries.select("query_id", query=pl.int_range(pl.len(), dtype=pl.Int64))
-        rows = pairs.select("query_id").join(places, on="query_id", how="left", maintain_order="left")
-        query = rows["query"].fill_null(-1).to_numpy()
-        document = self.index.numbers(pairs["doc_id"].to_list())
-        known = np.flatnonzero((query >= 0) & (document >= 0))
-        arrays = self.index.arrays
-        postings = scoring.Postings(
-            arrays["posting-offsets"], arrays["posting-documents"], arrays["posting-counts"],
-            _NO_CODES, arrays["id-rank"],
-        )  # fmt: skip
-        values = np.zeros(len(known))
-        table = np.empty((1, scoring.TABLE))
-        requested = _prepared(self.index, bags, self.model)
-        scoring.score_pairs(requested, postings, query[known], document[known], table, values)
-        scores = np.zeros(len(pairs))
-        scores[known] = values
-        return pairs.select("query_id", "doc_id").with_columns(score=pl.Series(scores, dtype=pl.Float64))
-
-    def describe(self) -> dict[str, Any]:
-        """Name, settings and index."""
-        return {"name": self.name, "settings": asdict(self.model), "index": self.index.describe()}
+            progress(min(first + step, total), total)
+    documents, scores = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
+    return counts, documents, scores
 
 
 def run_table(
@@ -306,7 +242,8 @@ def run_table(
     rows = np.repeat(np.arange(len(counts)), counts)
     ranks = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts) + 1
     apart = np.abs(np.diff(scores))
-    if ((apart > 0) & (apart <= CLOSE * np.abs(scores[1:]))).any():
+    close = np.flatnonzero((apart > 0) & (apart <= CLOSE * np.abs(scores[1:])))
+    if (round_significant(scores[close]) == round_significant(scores[close + 1])).any():
         scores = level_ties(scores, rows)
     return pl.DataFrame(
         {
@@ -318,79 +255,289 @@ def run_table(
     )
 
 
-def bm25(index: Any, *, k1: float = 0.9, b: float = 0.4) -> Lexical:
-    """BM25; see :class:`BM25`."""
-    return Lexical("bm25", as_index(index), BM25(k1, b))
+class _Postings(NamedTuple):
+    """The inverted index."""
+
+    offsets: np.ndarray
+    documents: np.ndarray
+    counts: np.ndarray
+    ranks: np.ndarray  # the place of each document among the ids, as text
 
 
-def qld(index: Any, *, mu: float = 1000.0) -> Lexical:
-    """Query likelihood with a Dirichlet prior; see :class:`Dirichlet`."""
-    return Lexical("qld", as_index(index), Dirichlet(mu))
+def _postings(index: Index) -> _Postings:
+    names = ("posting-offsets", "posting-documents", "posting-counts", "id-rank")
+    return _Postings(*(index.arrays[name] for name in names))
 
 
-def tfidf(index: Any) -> Lexical:
-    """The cosine of tf-idf vectors; see :class:`TfIdf`."""
-    return Lexical("tfidf", as_index(index), TfIdf())
+class _Prepared(NamedTuple):
+    """Queries, prepared for a model."""
+
+    model: int
+    offsets: np.ndarray
+    terms: np.ndarray
+    weights: np.ndarray
+    parameters: np.ndarray  # µ·P(term) of Dirichlet
+    norms: np.ndarray  # float64 of each document
 
 
-class Bags(NamedTuple):
-    """Queries as weighted bags of term numbers, many in three arrays.
+def _prepared(index: Index, bags: QueryTerms, model: Model) -> _Prepared:
+    """The model as numbers: its code, a weight and a parameter for each query term, a norm per document."""
+    terms, total, parameters = bags.terms, index.documents, np.zeros(len(bags.terms))
+    _check_bounds(index, terms)
+    df = index.document_frequency[terms].astype(np.float64)
+    norms = index.derived(model, lambda: _norms(index, model))
+    if isinstance(model, BM25):
+        code, weights = _BM25, bags.weights * np.log1p((total - df + 0.5) / (df + 0.5))
+    elif isinstance(model, Dirichlet):
+        code, weights = _DIRICHLET, bags.weights
+        parameters = model.mu * (index.collection_frequency[terms] + 1) / (index.tokens + 1)
+    else:
+        idf = np.log1p(total / df)
+        rows = np.repeat(np.arange(len(bags.offsets) - 1), np.diff(bags.offsets))
+        size = np.sqrt(np.bincount(rows, (bags.weights * idf) ** 2, minlength=len(bags.offsets) - 1))
+        code, weights = _TFIDF, bags.weights * idf * idf / size[rows]
+    return _Prepared(code, bags.offsets, terms, weights, parameters, norms)
 
-    The terms of query i are terms[offsets[i]:offsets[i + 1]], sorted, each once, with their
-    weights.
+
+def _norms(index: Index, model: Model) -> Any:
+    """What a model needs to know of each document: K of BM25, the logarithm of Dirichlet, 1 / length."""
+    arrays = index.arrays
+    if isinstance(model, BM25):
+        mean = index.tokens / index.documents or 1.0
+        return model.k1 * (1 - model.b + model.b * (index.lengths / mean))
+    if isinstance(model, Dirichlet):
+        return np.log(model.mu / (index.lengths + model.mu))
+    if isinstance(model, TfIdf):
+        idf = np.log1p(index.documents / index.document_frequency)
+        return _tfidf_norms(arrays["forward-offsets"], arrays["forward-terms"], arrays["forward-counts"], idf)
+    raise InputError(f"{show(model)} is not a model; give BM25(), Dirichlet() or TfIdf()")
+
+
+def _check_bounds(index: Index, terms: np.ndarray) -> None:
+    """The kernel follows these offsets blindly, so a damaged one must not get there."""
+    offsets = index.arrays["posting-offsets"]
+    first, last = offsets[terms], offsets[terms + 1]
+    good = (first >= 0) & (first <= last) & (last <= len(index.arrays["posting-documents"]))
+    if not good.all():
+        raise damaged(index.path / "posting-offsets")
+
+
+class _Scratch(NamedTuple):
+    """Working memory for a piece of work."""
+
+    sums: np.ndarray  # float64[window]
+    scores: np.ndarray  # float64: candidates …
+    documents: np.ndarray  # uint32: … and their documents
+    places: np.ndarray  # int64[terms]: where each term's postings are being read
+    table: np.ndarray  # float64[terms, 32]
+    levels: np.ndarray  # int64: how many candidates have a score of each level
+    stack: np.ndarray  # to sort with
+
+    @classmethod
+    def of(cls, documents: int, depth: int, terms: int) -> _Scratch:
+        window = min(WINDOW, documents)
+        room = 2 * depth + _SPARE + window + 1
+        return cls(
+            np.zeros(window),
+            np.zeros(room),
+            np.zeros(room, np.uint32),
+            np.empty(terms, np.int64),
+            np.empty((terms, _TABLE)),
+            np.empty(_LEVELS, np.int64),
+            np.empty(128, np.int64),
+        )
+
+
+@inlined
+def _tf_part(model: Any, parameter: Any, tf: Any) -> Any:
+    """The part of a gain that depends on the term frequency alone."""
+    if model == _BM25:
+        return tf
+    return np.log(1.0 + tf / parameter) if model == _DIRICHLET else 1.0 + np.log(tf)
+
+
+@inlined
+def _gain(model: Any, weight: Any, part: Any, norm: Any) -> Any:
+    """What a posting adds to the score of its document."""
+    if model == _BM25:
+        gain = part / (part + norm)
+    elif model == _DIRICHLET:
+        gain = part + norm
+    else:
+        gain = part * norm
+    return max(weight * gain, _FOUND)
+
+
+@inlined
+def _add(
+    model: Any, prepared: Any, postings: Any, term: Any, row: Any, base: Any, limit: Any, least: Any,
+    scratch: Any, kept: Any,
+) -> Any:  # fmt: skip
+    """Add a term's postings up to document `limit` to the sums.
+
+    A document whose sum reaches `least` becomes a candidate; how many there are then.
     """
+    sums, weight = scratch.sums, prepared.weights[term]
+    at, last = scratch.places[row], postings.offsets[prepared.terms[term] + 1]
+    start, width = np.uint64(base), np.uint64(limit - base)
+    while at < last:
+        document = np.uint64(postings.documents[at])
+        place = document - start
+        if place >= width:  # behind, or before in a damaged file
+            break
+        tf = np.uint64(postings.counts[at])
+        if model == _BM25:
+            part = float(tf)
+        elif tf < _TABLE:
+            part = scratch.table[row, tf]
+        else:
+            part = _tf_part(model, prepared.parameters[term], float(tf))
+        before = sums[place]
+        after = before + _gain(model, weight, part, prepared.norms[document])
+        sums[place] = after
+        if before < least <= after:
+            scratch.documents[kept] = document
+            kept += 1
+        at += 1
+    scratch.places[row] = at
+    return kept
 
-    offsets: np.ndarray  # int64[queries + 1]
-    terms: np.ndarray  # int64
-    weights: np.ndarray  # float64
 
-    @classmethod
-    def of(cls, queries: Sequence[Mapping[int, float]], vocabulary: int) -> Bags:
-        """From mappings of term numbers to weights; a weight of 0 is no term."""
-        rows = [sorted((term, weight) for term, weight in bag.items() if weight) for bag in queries]
-        offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
-        flat = [pair for row in rows for pair in row]
-        terms = np.array([term for term, _ in flat], np.int64)
-        weights = np.array([weight for _, weight in flat], np.float64)
-        if len(terms) and not (terms[0] >= 0 and terms.min() >= 0 and terms.max() < vocabulary):
-            raise InputError(f"a query has a term number that is not from 0 to {vocabulary - 1}")
-        if not (np.isfinite(weights).all() and (weights > 0).all()):
-            raise InputError("a query has a term whose weight is not a number from 0 on")
-        return cls(offsets, terms, weights)
+@inlined
+def _add_any(
+    prepared: Any,
+    postings: Any,
+    term: Any,
+    row: Any,
+    base: Any,
+    limit: Any,
+    least: Any,
+    scratch: Any,
+    kept: Any,
+) -> Any:
+    """`_add`, compiled for each model by itself."""
+    if prepared.model == _BM25:
+        return _add(_BM25, prepared, postings, term, row, base, limit, least, scratch, kept)
+    if prepared.model == _DIRICHLET:
+        return _add(_DIRICHLET, prepared, postings, term, row, base, limit, least, scratch, kept)
+    return _add(_TFIDF, prepared, postings, term, row, base, limit, least, scratch, kept)
 
-    @classmethod
-    def of_texts(cls, texts: Any, index: Index) -> Bags:
-        """The terms of each text that the index has, weighted by how often the text has them."""
-        cut = words(texts)
-        built = index.analyzer.normalized(cut.texts())
-        known = [place for place, term in enumerate(built) if term is not None]
-        places = np.full(len(built), -1, np.int64)
-        places[known] = index.term_numbers([built[place] for place in known])  # type: ignore[misc]
-        terms = places[cut.numbers]
-        offsets = np.zeros(len(cut.bounds), np.int64)
-        weights = np.empty(len(terms), np.float64)
-        _fold(terms, cut.bounds, offsets, weights)
-        return cls(offsets, terms[: offsets[-1]].copy(), weights[: offsets[-1]].copy())
+
+@inlined
+def _drop(scores: Any, documents: Any, kept: Any, least: Any) -> Any:
+    """Drop the candidates below this; how many stay."""
+    stay = 0
+    for i in range(kept):
+        score, document = scores[i], documents[i]
+        scores[stay], documents[stay] = score, document
+        stay += 1 if score >= least else 0
+    return stay
+
+
+@inlined
+def _rank(prepared: Any, postings: Any, query: Any, depth: Any, scratch: Any) -> Any:
+    """The best documents of a query, into scratch.scores and scratch.documents; how many there are.
+
+    A histogram of the candidates' scores says how high the `depth` best of them are at least.
+    """
+    scores, documents, sums, levels = scratch.scores, scratch.documents, scratch.sums, scratch.levels
+    total, begin = len(postings.ranks), prepared.offsets[query]
+    size = prepared.offsets[query + 1] - begin
+    for i in range(size):
+        scratch.places[i] = postings.offsets[prepared.terms[begin + i]]
+        if prepared.model != _BM25:
+            for tf in range(1, _TABLE):
+                scratch.table[i, tf] = _tf_part(prepared.model, prepared.parameters[begin + i], float(tf))
+    levels[:] = 0
+    kept, above, level, scale, least = 0, 0, 0, 0.0, _LEAST
+    width = min(_FIRST, len(sums))
+    while True:
+        base: Any = total
+        for i in range(size):
+            if scratch.places[i] < postings.offsets[prepared.terms[begin + i] + 1]:
+                base = min(base, np.int64(postings.documents[scratch.places[i]]))
+        if base == total:
+            break
+        limit = min(base + width, total)
+        before = kept
+        for i in range(size):
+            kept = _add_any(prepared, postings, begin + i, i, base, limit, least, scratch, kept)
+        for i in range(before, kept):
+            scores[i] = max(sums[documents[i] - np.uint64(base)], _NOTHING)
+        sums[:width] = 0.0
+        width = min(2 * width, len(sums))
+        if scale == 0.0:
+            highest = 0.0
+            for i in range(kept):
+                highest = max(highest, scores[i])
+            scale = 0.5 * _LEVELS / highest if highest > _NOTHING else 0.0
+        for i in range(before, kept):
+            at = np.int64(min(scores[i] * scale, _LEVELS - 1.0))
+            levels[at] += 1
+            above += 1 if at >= level else 0
+        while above - levels[level] >= depth:
+            above -= levels[level]
+            level += 1
+            least = max(least, level / scale * (1.0 - 2.0 * CLOSE))
+        if kept > 2 * depth + _SPARE:
+            kept = _drop(scores, documents, kept, least)
+            if kept > 2 * depth:  # many are about equal
+                last = select(postings.ranks, scores, documents, kept, depth)
+                least = last * (1.0 - CLOSE) if last > _NOTHING else _LEAST
+                kept = depth
+    kept = _drop(scores, documents, kept, least)
+    if kept > depth:
+        select(postings.ranks, scores, documents, kept, depth)
+        kept = depth
+    sort(postings.ranks, scores, documents, kept, scratch.stack)
+    return kept
+
+
+@compiled
+def _rank_all(
+    prepared: Any, postings: Any, scratch: Any, depth: Any, first: Any, last: Any,
+    counts: Any, documents: Any, scores: Any,
+) -> Any:  # fmt: skip
+    """The best documents of the queries first:last, one query behind the other; how many there are."""
+    total = 0
+    for query in range(first, last):
+        counts[query] = _rank(prepared, postings, query, depth, scratch)
+        for i in range(counts[query]):
+            documents[total] = scratch.documents[i]
+            scores[total] = scratch.scores[i] if scratch.scores[i] > _NOTHING else 0.0
+            total += 1
+    return total
+
+
+@compiled
+def _score_pairs(prepared: Any, postings: Any, queries: Any, documents: Any, scores: Any) -> None:
+    """The score of each pair of a query and a document: the document is looked up in the query's postings."""
+    for pair in range(len(queries)):
+        document, total = documents[pair], 0.0
+        for term in range(prepared.offsets[queries[pair]], prepared.offsets[queries[pair] + 1]):
+            low, last = postings.offsets[prepared.terms[term]], postings.offsets[prepared.terms[term] + 1]
+            high = last
+            while low < high:
+                middle = (low + high) >> 1
+                if postings.documents[middle] < document:
+                    low = middle + 1
+                else:
+                    high = middle
+            if low < last and postings.documents[low] == document:
+                part = _tf_part(prepared.model, prepared.parameters[term], float(postings.counts[low]))
+                total += _gain(prepared.model, prepared.weights[term], part, prepared.norms[document])
+        scores[pair] = total if total > _NOTHING else 0.0
 
 
 @njit(nogil=True, cache=True)
-def _fold(terms: Any, bounds: Any, offsets: Any, weights: Any) -> None:
-    """Sort the terms of each text and count the repeated ones, in place; −1 is no term."""
-    at = 0
-    for row in range(len(bounds) - 1):
-        if bounds[row + 1] - bounds[row] > 64:
-            terms[bounds[row] : bounds[row + 1]].sort()
-        for i in range(bounds[row], bounds[row + 1]):
-            term, place = terms[i], at
-            if term < 0:
-                continue
-            while place > offsets[row] and terms[place - 1] > term:
-                place -= 1
-            if place > offsets[row] and terms[place - 1] == term:
-                weights[place - 1] += 1.0
-                continue
-            for j in range(at, place, -1):
-                terms[j], weights[j] = terms[j - 1], weights[j - 1]
-            terms[place], weights[place] = term, 1.0
-            at += 1
-        offsets[row + 1] = at
+def _tfidf_norms(offsets: Any, terms: Any, counts: Any, idf: Any) -> Any:
+    """1 / the Euclidean length of each document's vector of (1 + ln tf)·idf; 0 for an empty one."""
+    norms = np.zeros(len(offsets) - 1, np.float64)
+    for row in range(len(norms)):
+        total = 0.0
+        for i in range(offsets[row], offsets[row + 1]):
+            value = (1.0 + np.log(float(counts[i]))) * idf[terms[i]]
+            total += value * value
+        if total > 0.0:
+            norms[row] = 1.0 / np.sqrt(total)
+    return norms

@@ -21,9 +21,9 @@ from numba import njit
 from evenrank.errors import InputError
 from evenrank.parallel import map_in_order, thread_count
 from evenrank.rankers.base import Progress
+from evenrank.rankers.dense_search import nearest
 from evenrank.rankers.index import Index
 from evenrank.rankers.lexical import run_table
-from evenrank.rankers.nearest import Making, Stored, nearest, stored
 from evenrank.text.matcher import Vocabulary
 from evenrank.vectors.debias import debiased
 from evenrank.vectors.formats import load
@@ -43,8 +43,8 @@ _BYTES = 1 << 21  # of text read at a time
 class WordVectorRanker:
     """Ranks documents by the cosine of their mean word vector with that of the query.
 
-    Made by :func:`w2v_add` or :func:`w2v_si`. The vectors of the documents are made at the first search
-    and kept beside the index.
+    Made by :func:`w2v_add` or :func:`w2v_si`. The vectors of the documents are made at the first search and
+    kept in memory.
     """
 
     def __init__(
@@ -67,16 +67,18 @@ class WordVectorRanker:
             left_out = listed_stop_words(stop_words) - GENDERED_STOP_WORDS
             self._stopped[[place for place, word in enumerate(vectors.words) if word in left_out]] = True
         self._fingerprint = _content(self.vectors)
+        self._documents: tuple[npt.NDArray[np.float32], Doubles] | None = None
 
     def rank(
         self, queries: pl.DataFrame, *, depth: int = 1000, progress: Progress | None = None
     ) -> pl.DataFrame:
         """The nearest documents to each query. Without a word that has a vector, a query finds nothing."""
-        built = self._documents(progress)
-        weights = self._weights(built.array("counts"), built.notes["tokens"])
+        if self._documents is None:
+            self._documents = self._read_documents(progress)
+        vectors, weights = self._documents
         requested = self._composed(self._surface.find(queries["text"].to_list()), weights, np.float64)
         ranks = self.index.arrays["id-rank"]
-        result = nearest(built.vectors, requested, depth=depth, ranks=ranks, progress=progress)
+        result = nearest(vectors, requested, depth=depth, ranks=ranks, progress=progress)
         return run_table(self.index, queries["query_id"], *result)
 
     def describe(self) -> dict[str, Any]:
@@ -88,27 +90,15 @@ class WordVectorRanker:
             "index": self.index.describe(),
         }
 
-    def _documents(self, progress: Progress | None) -> Stored:
-        facts = {
-            "made by": "words",
-            "composition": self.settings["composition"],
-            "stop words": self.settings["stop_words"],
-            "word vectors": self._fingerprint,
-        }
-
-        def fill(making: Making) -> None:
-            counts, tokens = self._counted(progress)
-            weights = self._weights(counts, tokens)
-            row = 0
-            for bags in self._bags(progress, part=2):
-                behind = row + len(bags.tokens)
-                making.rows[row:behind] = self._composed(bags, weights, np.float32)
-                row = behind
-            making.keep("counts", counts)
-            making.notes["tokens"] = tokens
-
-        shape: Any = {"dimension": self.vectors.dimension, "kind": np.float32}
-        return stored(self.index, facts, **shape, fill=fill)
+    def _read_documents(self, progress: Progress | None) -> tuple[npt.NDArray[np.float32], Doubles]:
+        """Return the vectors of the documents, and what each word counts."""
+        weights = self._weights(*self._counted(progress))
+        vectors = np.empty((self.index.documents, self.vectors.dimension), np.float32)
+        row = 0
+        for bags in self._bags(progress, part=2):
+            vectors[row : row + len(bags.tokens)] = self._composed(bags, weights, np.float32)
+            row += len(bags.tokens)
+        return vectors, weights
 
     def _counted(self, progress: Progress | None) -> tuple[npt.NDArray[np.int64], int]:
         """How often each word occurs in the collection, and how many words there are at all."""

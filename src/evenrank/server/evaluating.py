@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -24,8 +23,9 @@ from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure, interpretation, is_bias, meaning
 from evenrank.measures.document_groups import (
     CROSS,
-    DocumentGroups,
-    normal_attribute,
+    Targets,
+    crossed_name,
+    listed_groups,
     normal_groups,
     ordered_groups,
     read_targets,
@@ -33,11 +33,10 @@ from evenrank.measures.document_groups import (
 from evenrank.measures.exposure import AWRF
 from evenrank.measures.groups import Groups
 from evenrank.measures.inputs import Inputs
-from evenrank.measures.lists import WHOLE_LIST, RankedLists
+from evenrank.measures.lists import WHOLE_LIST, RankedLists, Words, views_of
 from evenrank.measures.parse import parse
-from evenrank.measures.representation import achievable
+from evenrank.measures.representation import achievable, representation_bias
 from evenrank.measures.skew import NDKL
-from evenrank.measures.views import Words, views_of
 from evenrank.mitigate.constrain import rerank
 from evenrank.server.models import ATTRIBUTES, Measured
 from evenrank.show.numbers import toward
@@ -63,7 +62,7 @@ class Evaluated:
     inputs: Inputs
     labels: list[str | None] | None
     labels_from: str | None
-    targets: Mapping[str, Fraction] | None
+    targets: Mapping[str, float] | None
     query_gender: str | None
     more: tuple[BiasMeasure, ...] = ()
     by_attribute: Inputs | None = None
@@ -128,15 +127,13 @@ class Evaluated:
         found = []
         for group, target in self.targets.items():
             count = top.count(group)
-            wanted = Fraction(achievable(target, len(top), count), len(top))
-            shown = Fraction(count, len(top))
             found.append(
                 {
                     "group": group,
-                    "shown": float(shown),
-                    "target": float(target),
-                    "wanted": float(wanted),
-                    "bias": float(shown - wanted),
+                    "shown": count / len(top),
+                    "target": target,
+                    "wanted": float(achievable(target, len(top), count)) / len(top),
+                    "bias": float(representation_bias(count, len(top), target)),
                     "of": len(top),
                 }
             )
@@ -224,13 +221,10 @@ def evaluate(
         shown = shown if any(shown) else None
     elif target:
         shown, source = _inferred(coloured), f"inferred: most words ({matcher.lexicon.name})"
-    wished = None
+    targets = None
     if target and shown is not None:
-        groups = ordered_groups([*shown, *normal_groups(target)])
-        given = read_targets({QUERY: dict(target)}, groups)
-        present = ordered_groups([*shown, *given.shares[QUERY]])
-        wished = given.completed(present).shares[QUERY]
-    inputs = _opened(coloured, shown, wished)
+        targets = read_targets({QUERY: target}, ordered_groups([*shown, *normal_groups(target)]))
+    inputs = _opened(coloured, shown, targets)
     return Evaluated(
         matcher,
         at,
@@ -238,16 +232,14 @@ def evaluate(
         inputs,
         shown,
         source if shown is not None else None,
-        wished,
+        None if targets is None else _shares(targets),
         query_gender,
         tuple(single_list_measures(measures)),
         _with_attributes(inputs, attributes),
     )
 
 
-def _opened(
-    coloured: Coloured, labels: Sequence[str | None] | None, targets: Mapping[str, Fraction] | None
-) -> Inputs:
+def _opened(coloured: Coloured, labels: Sequence[str | None] | None, targets: Targets | None) -> Inputs:
     """The list as the run of inputs; its results go by their place."""
     ranks = np.arange(len(coloured.spans))
     places = pl.Series([str(rank) for rank in ranks.tolist()], dtype=pl.String)
@@ -255,12 +247,17 @@ def _opened(
     run = pl.DataFrame({"query_id": asked, "doc_id": places, "score": -1.0 * ranks, "rank": ranks + 1})
     given: dict[str, Any] = {"tally": Tally(pl.DataFrame({"doc_id": places, **coloured.columns()}))}
     if labels is not None:
-        groups = ordered_groups([*labels, *(targets or {})])
-        shown = {group: [int(label == group) for label in labels] for group in groups}
-        given["labels"] = DocumentGroups(pl.DataFrame({"doc_id": places, **shown}), groups, "given")
+        given["labels"] = listed_groups(places, labels, () if targets is None else _shares(targets))
     if targets is not None:
-        given["targets"] = {QUERY: targets}
+        given["targets"] = {QUERY: _shares(targets)}
     return Inputs(runs={"the list": run}, given=given)
+
+
+def _shares(targets: Targets) -> dict[str, float]:
+    """The share that each group should have, of those that have a target."""
+    (shares,) = targets.of(targets.query_ids, targets.groups).tolist()
+    named = zip(targets.groups, shares, strict=True)
+    return {group: share for group, share in named if not math.isnan(share)}
 
 
 def _with_attributes(inputs: Inputs, attributes: Sequence[Mapping[str, str]]) -> Inputs | None:
@@ -268,7 +265,7 @@ def _with_attributes(inputs: Inputs, attributes: Sequence[Mapping[str, str]]) ->
     given: dict[str, dict[str, dict[str, float]]] = {}
     names: set[str] = set()
     for rank, of in enumerate(attributes):
-        mine = [normal_attribute(name) for name in of]
+        mine = [crossed_name(name).lower() for name in of]
         if twice := [name for name in mine if mine.count(name) > 1]:
             raise InputError(f"result {rank + 1} has the attribute {twice[0]} twice")
         names.update(mine)
@@ -282,9 +279,10 @@ def _with_attributes(inputs: Inputs, attributes: Sequence[Mapping[str, str]]) ->
 
 def _attribute_measures(inputs: Inputs, at: int, more: Sequence[BiasMeasure]) -> Iterator[BiasMeasure]:
     """AWRF and NDKL of every attribute, and of two crossed; `more` are measures that name one of these."""
-    axes = inputs.labels.axes
-    for attribute in [*axes, *([CROSS.join(axes)] if len(axes) == 2 else [])]:
-        many = math.prod(len(axes[name].groups) for name in attribute.split(CROSS))
+    labels = inputs.labels
+    sizes = {name: len(labels.groups(name).groups) for name in labels.attributes}
+    for attribute in [*sizes, *([CROSS.join(sizes)] if len(sizes) == 2 else [])]:
+        many = math.prod(sizes[name] for name in attribute.split(CROSS))
         if many > MOST:
             raise InputError(
                 f"{attribute} has {many:,} groups; at most {MOST} can be distinguished in one list"
@@ -311,9 +309,8 @@ def single_list_measures(measures: Iterable[str | Measure]) -> Iterator[BiasMeas
 
 def _is_of_one_list(measure: BiasMeasure) -> bool:
     """Whether words or groups are all that it looks at."""
-    grouped = issubclass(measure.VIEW, Groups) and not measure.VIEW.SEQUENCES
     asked = {"qrels"} & measure.NEEDS or measure.params.get("target") == "relevant"
-    return (measure.VIEW is Words or grouped) and not asked
+    return measure.VIEW in (Words, Groups) and not asked
 
 
 def check_lexicon(matcher: Matcher) -> None:

@@ -8,12 +8,13 @@ import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import polars as pl
+import xxhash
 from ir_measures.measures import Measure
 
 from evenrank.data.read import read_genders, read_qrels, read_queries, read_table
@@ -22,17 +23,18 @@ from evenrank.measures.base import is_bias, unwrap_abs
 from evenrank.measures.evaluate import listed_measures, measure
 from evenrank.measures.parse import Condition, parse_condition
 from evenrank.rankers.base import Progress
-from evenrank.rankers.catalogue import ranker_for
-from evenrank.rankers.index import as_index
-from evenrank.rankers.live.calls import EngineDown
-from evenrank.rankers.live.ranker import LiveRanker
-from evenrank.rankers.live.secrets import hidden
+from evenrank.rankers.index import Index
+from evenrank.rankers.registry import ranker_for
+from evenrank.rankers.remote.ranker import RemoteRanker
+from evenrank.rankers.remote.requests import EngineDown, Limits
+from evenrank.rankers.remote.secrets import hidden
 from evenrank.text.lexicon import lexicon
 
 MEASURES = ("ARaB@10", "RaB@10", "NFaiRR@10")
 DEPTH = 10
 SHORTEST = 10
 """Seconds between two observations, at least: an engine is not there for its monitor."""
+_LIMITS = frozenset(field.name for field in fields(Limits))
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
@@ -108,8 +110,12 @@ class Watch:
         Looks are compared with those of the same source.
         """
         engine = isinstance(self.where, str) and "://" in self.where
-        how = ", ".join([self.ranker, *(f"{name}={value}" for name, value in (self.settings or {}).items())])
+        settings = {name: value for name, value in (self.settings or {}).items() if name not in _LIMITS}
+        how = ", ".join([self.ranker, *(f"{name}={value}" for name, value in settings.items())])
         parts = [hidden(self.where) if engine else f"{self.where} ({how})"]
+        if engine and settings:
+            written = json.dumps(settings, sort_keys=True, default=str)
+            parts.append(f"settings {xxhash.xxh3_64_hexdigest(written.encode())[:8]}")
         label = self.only or ("neutral" if self.genders is not None else None)
         if label not in (None, "all"):
             parts.append(f"{label} queries")
@@ -181,17 +187,17 @@ def _retrieved(measure: Measure, *, targets: bool) -> int:
 def _answers(watch: Watch, progress: Progress | None) -> tuple[pl.DataFrame, Any, Any, Any, dict[str, Any]]:
     """The run, the texts that were shown, the judgments of what was asked, labels, and what answered."""
     made = watch.opened()
-    if isinstance(made, LiveRanker):
+    if isinstance(made, RemoteRanker):
         with made:
-            answers = made.ask(watch.queries, depth=watch.depth, progress=progress)
+            answers = made.search(watch.queries, depth=watch.depth, progress=progress)
         if answers.frame.is_empty():
             raise EngineDown("no query had a result")
-        run, docs = answers.shown()
-        qrels = None if watch.qrels is None else answers.judged(watch.qrels)
-        labels = None if watch.labels is None else answers.labelled(watch.labels)
+        run, docs = answers.run_and_docs()
+        qrels = None if watch.qrels is None else answers.map_qrels(watch.qrels)
+        labels = None if watch.labels is None else answers.map_labels(watch.labels)
         return run, docs, qrels, labels, made.describe()
     run = made.rank(watch.queries, depth=watch.depth, progress=progress)
-    texts = as_index(watch.where).docs.texts(run["doc_id"].unique(maintain_order=True).to_list())
+    texts = Index.open(watch.where).docs.texts(run["doc_id"].unique(maintain_order=True).to_list())
     qrels = watch.qrels
     if qrels is not None:
         qrels = read_qrels(qrels).filter(pl.col("query_id").is_in(watch.queries["query_id"].implode()))

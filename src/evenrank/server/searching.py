@@ -12,15 +12,15 @@ import polars as pl
 from ir_measures.measures import Measure
 
 from evenrank.auditing.passages import Text, colour
-from evenrank.data.model_files import is_model
+from evenrank.data.files import is_model
 from evenrank.errors import InputError
 from evenrank.mitigate.constrain import rerank
 from evenrank.queries.classify import OTHER, decide
 from evenrank.queries.features import clean
 from evenrank.queries.model import LABELS, Classifier, load_classifier
 from evenrank.rankers.base import Ranker
-from evenrank.rankers.catalogue import make
 from evenrank.rankers.index import Index
+from evenrank.rankers.registry import make
 from evenrank.server.evaluating import Evaluated, check_lexicon, evaluate, single_list_measures
 from evenrank.text.matcher import Matcher
 

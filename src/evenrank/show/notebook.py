@@ -23,12 +23,11 @@ from evenrank.errors import InputError
 from evenrank.measures.association import Association
 from evenrank.measures.representation import Representation
 from evenrank.measures.results import Measurements
-from evenrank.mitigate.constrain.reranking import Constrained
-from evenrank.mitigate.counterfactuals import Counterfactual
+from evenrank.mitigate.constrain import Constrained
 from evenrank.mitigate.curve import TradeOff
 from evenrank.mitigate.feedback_sweep import FeedbackSweep
-from evenrank.mitigate.preferences import MirrorTest
-from evenrank.psychology import JudgmentsAudit, RankingsAudit
+from evenrank.mitigate.mirror import Mirror
+from evenrank.psychology import PsychologyAudit
 from evenrank.show.charts.change import rankshift_figures
 from evenrank.show.charts.query_gender import association_figures, psychology_figures, variant_figures
 from evenrank.show.charts.representation import representation_figures
@@ -271,13 +270,7 @@ def _(found: Association) -> list[Figure]:
 
 
 @figures.register
-def _(found: Counterfactual) -> list[Figure]:
-    return rankshift_figures(found.rank_shift())
-
-
-@figures.register(JudgmentsAudit)
-@figures.register(RankingsAudit)
-def _(found: Any) -> list[Figure]:
+def _(found: PsychologyAudit) -> list[Figure]:
     return psychology_figures(found)
 
 
@@ -292,8 +285,8 @@ def _(found: Trace) -> list[Figure]:
 
 
 @figures.register
-def _(found: MirrorTest) -> list[Figure]:
-    return preference_figures(found)
+def _(found: Mirror) -> list[Figure]:
+    return rankshift_figures(found.rank_shift()) if found.of_pairs else preference_figures(found)
 
 
 @figures.register

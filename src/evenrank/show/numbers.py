@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 DASH = "–"
@@ -86,24 +85,6 @@ def p_phrase(p: float | None) -> str:
 def effect(comparison: Any) -> str:
     """The effect size of a comparison, and what it is: `+0.420 d_z`."""
     return DASH if comparison.effect is None else f"{signed(comparison.effect)} {comparison.effect_name}"
-
-
-def mirrored(comparison: Any) -> Any:
-    """Return a comparison as seen from the other side: b − a instead of a − b.
-
-    Results keep the sign of their papers; what is shown has one sign, positive for the second group.
-    """
-
-    def negated(value: float | None) -> float | None:
-        return None if value is None else 0.0 - value
-
-    return replace(
-        comparison,
-        difference=negated(comparison.difference),
-        low=negated(comparison.high),
-        high=negated(comparison.low),
-        effect=negated(comparison.effect),
-    )
 
 
 def counted(count: int, one: str, many: str | None = None) -> str:

@@ -136,7 +136,6 @@ def template(name: str) -> Any:
         "minus": minus,
         "level": _level,
         "toward": numbers.toward,
-        "mirrored": numbers.mirrored,
         "upper_first": numbers.upper_first,
     }
     environment.filters |= filters

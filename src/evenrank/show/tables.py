@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from evenrank import stats
-from evenrank.auditing.comparing import Compared, between
+from evenrank.auditing.comparing import between
 from evenrank.auditing.passages import LeaningQuery
 from evenrank.auditing.result import Audit, printed_bounds, printed_value
 from evenrank.auditing.selection import Impact
@@ -23,6 +23,7 @@ from evenrank.auditing.verdict import (
     unjudged,
 )
 from evenrank.measures.base import is_bias, short, sign_names_group
+from evenrank.measures.compare import RunComparison
 from evenrank.measures.disparity import Disparity
 from evenrank.measures.results import Measurement
 from evenrank.show.charts.values import value_figures
@@ -250,7 +251,7 @@ def _cell(audit: Audit, m: Measurement) -> Cell:
     return Cell(printed_value(m), printed_bounds(m), f"{m.queries:,}", audit.mark(m), stands, title)
 
 
-def _comparisons(audit: Audit) -> list[tuple[Compared, str]]:
+def _comparisons(audit: Audit) -> list[tuple[RunComparison, str]]:
     """Each comparison with the baseline, and how the run stands; established ones first, then by effect."""
     ordered = sorted(
         audit.comparisons, key=lambda one: (not one.significant, -abs(one.comparison.effect or 0))

@@ -10,6 +10,7 @@ Bioequivalence trials, intersection-union tests and equivalence confidence sets,
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -136,14 +137,12 @@ def detectable(sd: float, n: int, *, alpha: float = ALPHA, power: float = POWER)
 
 def queries_for(effect: float, sd: float, *, alpha: float = ALPHA, power: float = POWER) -> int:
     """Return how many queries it takes to detect a mean of this size with this power."""
-    _check_plan(effect, sd)
-    _check_chances(alpha, power)
 
-    def enough(n: int) -> bool:
+    def is_enough(n: int) -> bool:
         smallest = detectable(sd, n, alpha=alpha, power=power)
         return smallest is not None and smallest <= effect
 
-    return _smallest_n(enough)
+    return _smallest_n(is_enough, effect, sd)
 
 
 def queries_for_equivalence(delta: float, sd: float, *, alpha: float = ALPHA, power: float = POWER) -> int:
@@ -153,35 +152,27 @@ def queries_for_equivalence(delta: float, sd: float, *, alpha: float = ALPHA, po
     """
     from scipy.special import stdtr
 
-    _check_plan(delta, sd)
     _check_chances(alpha, power)
 
-    def enough(n: int) -> bool:
+    def is_enough(n: int) -> bool:
         reach = delta * math.sqrt(n) / sd if sd else math.inf
         return 2 * float(stdtr(n - 1, reach - quantile_of_t(n, 1 - 2 * alpha))) - 1 >= power
 
-    return _smallest_n(enough)
+    return _smallest_n(is_enough, delta, sd)
 
 
-def _smallest_n(enough: Callable[[int], bool]) -> int:
+def _smallest_n(is_enough: Callable[[int], bool], effect: float, sd: float) -> int:
     """Return the first n from 2 on that is enough; every larger n is enough too."""
-    high = 2
-    while not enough(high):
-        high *= 2
-        if high > MAX_QUERIES:
-            raise InputError(f"that takes more than {MAX_QUERIES:,} queries; a larger effect needs fewer")
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return max(high, 2)
-
-
-def _check_plan(effect: float, sd: float) -> None:
     if not (math.isfinite(effect) and effect > 0):
         raise InputError(f"the effect is {effect}; it must be a number above 0")
     if not (math.isfinite(sd) and sd >= 0):
         raise InputError(f"the standard deviation is {sd}; it must be a number, 0 or more")
+    high = 2
+    while not is_enough(high):
+        high *= 2
+        if high > MAX_QUERIES:
+            raise InputError(f"that takes more than {MAX_QUERIES:,} queries; a larger effect needs fewer")
+    return bisect_left(range(high), True, lo=2, key=is_enough)
 
 
 def _check_chances(alpha: float, power: float) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenrank.errors import InputError
+from evenrank.errors import InputError, check_choice
 
 Floats = NDArray[np.float64]
 
@@ -37,11 +37,6 @@ def largest_magnitude(*arrays: Floats) -> float:
 def is_constant(x: Floats, scale: float | None = None) -> bool:
     """Whether there is no spread beyond the rounding of numbers as large as ``scale``."""
     return len(x) > 0 and float(np.ptp(x)) <= ROUNDING * (largest_magnitude(x) if scale is None else scale)
-
-
-def check_choice(choice: str, *legal: str) -> None:
-    if choice not in legal:
-        raise InputError(f"unknown choice {choice!r}; choose one of {', '.join(legal)}")
 
 
 @dataclass(frozen=True)
@@ -83,7 +78,8 @@ def mean_interval(
     values), so that the interval of −x is exactly the mirrored interval of x.
     """
     x = np.sort(finite(values, "values"))
-    check_choice(method, "bootstrap", "t")
+    if method != "t" and method != "bootstrap":
+        check_choice("method", method, ("bootstrap", "t"))
     if len(x) == 0:
         return Interval(None, None, None)
     mean = math.fsum(x) / len(x)

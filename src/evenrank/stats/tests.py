@@ -11,13 +11,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenrank.errors import InputError
+from evenrank.errors import InputError, check_choice
 from evenrank.stats.intervals import (
     CELLS,
     ROUNDING,
     Floats,
     bootstrap,
-    check_choice,
     finite,
     is_constant,
     largest_magnitude,
@@ -143,7 +142,7 @@ def paired(
     x, y = finite(a, "a"), finite(b, "b")
     if len(x) != len(y):
         raise InputError(f"paired values must be equally many, found {len(x)} and {len(y)}")
-    check_choice(test, "t", "wilcoxon", "permutation")
+    check_choice("test", test, ("t", "wilcoxon", "permutation"))
     d = np.sort(x - y)
     if is_constant(d, scale=largest_magnitude(x, y)):  # differences that differ by rounding alone
         d = np.full_like(
@@ -235,7 +234,7 @@ def permutation(
     whether ``a`` is higher, for an expectation that was stated beforehand.
     """
     x, y = finite(a, "a"), finite(b, "b")
-    check_choice(alternative, "two-sided", "greater")
+    check_choice("alternative", alternative, ("two-sided", "greater"))
     result = _unpaired(x, y, "g", "permutation", confidence, seed)
     if result.difference is None or result.n < 3:
         return result

@@ -124,13 +124,3 @@ def put_words(slots: NDArray[np.int32], hashes: NDArray[np.uint64]) -> None:
         slots[places[free]] = words[free]
         waiting = slots[places] != words
         words, places = words[waiting], (places[waiting] + 1) & (len(slots) - 1)
-
-
-def hash_words(pool: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """FNV-1a of each word of a pool."""
-    sizes = np.diff(offsets)
-    hashes = np.full(len(sizes), BASIS)
-    for i in range(int(sizes.max(initial=0))):
-        rows = np.flatnonzero(sizes > i)
-        hashes[rows] = (hashes[rows] ^ pool[offsets[rows] + i]) * PRIME
-    return hashes

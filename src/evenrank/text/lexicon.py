@@ -144,14 +144,10 @@ def lexicon(
     return opened if groups is None else opened.select(groups)
 
 
-def shipped() -> list[str]:
-    """Names of the shipped lexicons, in alphabetical order."""
-    return list(_names())
-
-
 @cache
-def _names() -> list[str]:
-    return sorted(file.stem for file in _data().iterdir() if file.suffix == ".toml")
+def shipped() -> tuple[str, ...]:
+    """Names of the shipped lexicons, in alphabetical order."""
+    return tuple(sorted(file.stem for file in _data().iterdir() if file.suffix == ".toml"))
 
 
 def _data() -> Path:

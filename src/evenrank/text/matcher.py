@@ -1,12 +1,11 @@
-"""The matcher: a lexicon compiled for one tokenizer, found in texts, and in whole collections by threads."""
+"""The matcher: a lexicon compiled for one tokenizer, found in texts."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,11 +13,8 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from evenrank.data.docs import Docs, DuplicateCheck
-from evenrank.data.schema import Block
 from evenrank.data.schema import strings as as_strings
 from evenrank.errors import InputError
-from evenrank.parallel import map_in_order, thread_count
 from evenrank.text.lexicon import Lexicon, lexicon
 from evenrank.text.tokens import (
     IDEOGRAPHS,
@@ -35,11 +31,10 @@ if TYPE_CHECKING:
     from evenrank.text.kernel import Table
 
 Source = Lexicon | str | os.PathLike[str] | Mapping[str, Iterable[str]]
-Progress = Callable[[int, int | None], None]
 
 ENOUGH = 1 << 19
 """Bytes that are counted in plain Python; for more the kernel (half a second to load) is the quicker way."""
-_ROWS = 8192  # texts that a thread takes at a time
+_ROWS = 8192  # texts that are read at a time
 _FILTER = 1 << 15  # bits, at least, by which most tokens are known to be no word
 _NO_SPANS = np.zeros((0, 2), np.int64)
 
@@ -128,14 +123,14 @@ class Matcher:
     def _table(self) -> Table:
         return _lexicon_table(self._entries, self.tokenizer)
 
-    def count(self, texts: pa.Array | Sequence[str], *, threads: int = 1) -> Counts:
+    def count(self, texts: pa.Array | Sequence[str]) -> Counts:
         """Count tokens and the words of each group in every text; a null text is an empty one."""
         array = strings(texts)
         if "evenrank.text.kernel" not in sys.modules:
             self._counted += array.nbytes
             if self._counted <= ENOUGH:
                 return self._summed(self._plain_hits(array))
-        return self._summed(_find(self._table, len(self._entries), array, threads))
+        return self._summed(_find(self._table, len(self._entries), array))
 
     def _summed(self, hits: Hits) -> Counts:
         """The hits of distinct entries, added up by group."""
@@ -171,20 +166,14 @@ class Matcher:
         place = 0
         while place < len(text):
             for width in range(min(self._widest, len(text) - place), 0, -1):
-                entry = self._plain_entry(tuple(text[place : place + width]))
+                *before, last = text[place : place + width]
+                prefixes = range(len(last), 0, -1) if self._has_prefixes else ()
+                keys = [((*before, last), False), *(((*before, last[:size]), True) for size in prefixes)]
+                entry = next((self._numbers[key] for key in keys if key in self._numbers), None)
                 if entry is not None:
                     yield entry
                     break
             place += width
-
-    def _plain_entry(self, words: tuple[str, ...]) -> int | None:
-        """The entry that these tokens are, else the longest that the last of them begins with."""
-        entry = self._numbers.get((words, False))
-        for length in range(len(words[-1]) if self._has_prefixes and entry is None else 0, 0, -1):
-            entry = self._numbers.get(((*words[:-1], words[-1][:length]), True))
-            if entry is not None:
-                break
-        return entry
 
     def find(self, texts: pa.Array | Sequence[str]) -> pl.DataFrame:
         """Every hit: row, group, the word as the lexicon spells it, start and end in bytes."""
@@ -214,29 +203,26 @@ class Vocabulary:
 
     def find(self, texts: pa.Array | Sequence[str]) -> Hits:
         """The words of each text, as places among all words, each once with how often it occurs."""
-        return _find(self._table, len(self._table.entries), strings(texts), thread_count())
+        return _find(self._table, len(self._table.entries), strings(texts))
 
 
-def _find(table: Table, entries: int, array: pa.Array, threads: int = 1, *, spans: bool = False) -> Hits:
-    """The entries in each text, in threads if there are many texts."""
-    from evenrank.text.kernel import find_entries
+def _find(table: Table, entries: int, array: pa.Array, *, spans: bool = False) -> Hits:
+    """The entries in each text; some texts at a time, since each has room for as many as there may be."""
+    from evenrank.text.kernel import SPARE, find_entries
 
     def work(first: int) -> Hits:
         data, offsets = utf8(array[first : first + _ROWS])
-        rows = len(offsets) - 1
+        rows, longest = len(offsets) - 1, int(np.diff(offsets).max(initial=0))
         room = int(offsets[-1] - offsets[0]) // 2 + rows  # a token has a byte, and a separator behind it
         sizes, bounds = np.empty(rows, np.int64), np.zeros(rows + 1, np.int64)
-        hits = np.empty((room, 2), np.int32)
-        places = np.empty((room if spans else 0, 2), np.int64)
-        token, last = np.zeros(table.longest + 4, np.uint8), np.zeros(entries, np.int64)
-        total = find_entries(table, data, offsets, sizes, bounds, hits, places, token, last)
+        hits, places = np.empty((room, 2), np.int32), np.empty((room if spans else 0, 2), np.int64)
+        token, last = np.zeros(table.longest + 4 + SPARE, np.uint8), np.zeros(entries, np.int64)
+        edges, candidates = np.empty((2, longest + 2), np.int64)
+        buffers = token, edges, candidates, last
+        total = find_entries(table, data, offsets, sizes, bounds, hits, places, *buffers)
         return Hits(sizes, bounds, hits[:total, 0].copy(), hits[:total, 1].copy(), places[:total].copy())
 
-    starts = range(0, max(len(array), 1), _ROWS)
-    if threads == 1 or len(starts) == 1:
-        return Hits.joined(map(work, starts))
-    with ThreadPoolExecutor(threads) as pool:
-        return Hits.joined(pool.map(work, starts))
+    return Hits.joined([work(first) for first in range(0, max(len(array), 1), _ROWS)])
 
 
 def strings(texts: pa.Array | pa.ChunkedArray | Sequence[str | None]) -> pa.Array:
@@ -312,8 +298,8 @@ def _lexicon_table(entries: list[Entry], tokenizer: Tokenizer) -> Table:
 
 def _table(tokenizer: Tokenizer, words: Sequence[str], entries: np.ndarray) -> Table:
     """A hash table of words, all different, with the entries that each is."""
-    from evenrank.text.hashing import FREE, hash_words, put_words
-    from evenrank.text.kernel import Letters, Table
+    from evenrank.text.hashing import FREE, put_words
+    from evenrank.text.kernel import SPARE, Letters, Table, hash_words
 
     unicode = unicode_tables()
     kind = np.full(1 << 21, LETTER, np.uint8)
@@ -323,67 +309,23 @@ def _table(tokenizer: Tokenizer, words: Sequence[str], entries: np.ndarray) -> T
         kind[:PLANES] = unicode.kind
     else:
         kind[ord(" ")] = SEPARATOR
-    encoded = [word.encode() for word in words]
-    offsets = np.cumsum([0, *map(len, encoded)]).astype(np.int64)
-    pool = np.frombuffer(bytearray(b"".join(encoded) or b"\0"), np.uint8)
-    hashes = hash_words(pool, offsets)
-    slots = np.full(1 << max(4, (4 * len(words)).bit_length()), FREE, np.int32)
-    put_words(slots, hashes)
-    bits = np.zeros(max(_FILTER, 8 * len(slots)) // 64, np.uint64)
-    marks = hashes ^ (hashes >> np.uint64(32))
-    places = (marks >> np.uint64(6)) & np.uint64(len(bits) - 1)
-    np.bitwise_or.at(bits, places.astype(np.int64), np.uint64(1) << (marks & np.uint64(63)))
     fold = unicode.fold if tokenizer == "words" else unicode.lower
-    ascii_ = np.where((np.arange(256) < 0x80) & (kind[:256] == LETTER), fold[:256], 0xFF).astype(np.uint8)
     pairs = np.stack([unicode.pairs, unicode.composed.astype(np.int64)], axis=1)
-    return Table(
-        letters=Letters(ascii_, kind, fold, pairs),
-        slots=slots,
-        hashes=hashes,
-        offsets=offsets,
-        pool=pool,
-        bits=bits,
-        entries=entries,
-        longest=max(map(len, encoded), default=1),
-        prefixes=bool((entries[:, 1] >= 0).any()),
-    )
-
-
-def count_documents(
-    docs: Docs, matcher: Matcher, *, progress: Progress | None = None, skip: int = 0
-) -> Iterator[pa.RecordBatch]:
-    """One row per document, in the order of the collection: doc_id, tokens, counts, logwords.
-
-    The first `skip` blocks are passed over: the cache has them.
-    """
-
-    def work(numbered: tuple[int, Block]) -> tuple[pa.RecordBatch | None, int]:
-        number, block = numbered
-        return None if number < skip else count_batch(block.read(), matcher), block.size
-
-    done = 0
-    for batch, size in map_in_order(work, enumerate(docs.blocks()), threads=thread_count()):
-        done += size
-        if progress:
-            progress(done, docs.size)
-        if batch is not None:
-            yield batch
-
-
-def unique(rows: Iterable[pa.RecordBatch], docs: Docs) -> Iterator[pa.RecordBatch]:
-    """The same rows; a document id that occurs twice is an error, raised behind the last of them."""
-    duplicates = DuplicateCheck()
-    for batch in rows:
-        duplicates.add(batch.column(0))
-        yield batch
-    duplicates.finish(docs)
-
-
-def count_batch(batch: pa.RecordBatch, matcher: Matcher) -> pa.RecordBatch:
-    """The rows of the tally for one batch of documents."""
-    result = matcher.count(batch.column("text"))
-    columns = [batch.column("doc_id"), arrow_numbers(result.tokens)]
-    columns += [arrow_numbers(result.counts[:, g]) for g in range(len(matcher.groups))]
-    columns += [arrow_numbers(result.logwords[:, g]) for g in range(len(matcher.groups))]
-    names = ["doc_id", "tokens", *matcher.groups, *(f"{group}_logwords" for group in matcher.groups)]
-    return pa.RecordBatch.from_arrays(columns, names)
+    encoded = [word.encode() for word in words]
+    starred = [word for word, (_, is_starred, _) in zip(encoded, entries, strict=True) if is_starred >= 0]
+    stem = min([8, *map(len, starred)]) if starred else 0
+    strings = [*encoded, *(word[:stem] for word in starred)]
+    offsets = np.cumsum([0, *map(len, strings)]).astype(np.int64)
+    pool = np.frombuffer(bytearray(b"".join(strings) + bytes(SPARE)), np.uint8)
+    hashes = np.empty(len(strings), np.uint64)
+    hash_words(pool, offsets, hashes)
+    slots = np.full(1 << max(4, (4 * len(words)).bit_length()), FREE, np.int32)
+    put_words(slots, hashes[: len(words)])
+    size = max(_FILTER, 8 * len(slots))
+    shift = np.uint64(65 - size.bit_length())
+    flags = np.zeros(size, bool)
+    flags[hashes >> shift] = True
+    bits = np.packbits(flags, bitorder="little").view(np.uint64)
+    longest = max(map(len, encoded), default=1)
+    letters = Letters(tokenizer == "words", kind, fold, pairs)
+    return Table(letters, slots, hashes, offsets, pool, bits, shift, entries, longest, stem)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import math
 import os
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -23,20 +22,22 @@ from evenrank.data.docs import Docs
 from evenrank.data.docs import open_docs as as_docs
 from evenrank.data.files import reading, refuse_input, writing
 from evenrank.data.read import is_spark, spark
-from evenrank.data.schema import Table, show
+from evenrank.data.schema import Block, DuplicateCheck, Table
 from evenrank.errors import InputError
-from evenrank.text import cache
-from evenrank.text.lexicon import Lexicon
-from evenrank.text.matcher import Matcher, Progress, Source, count_documents, unique
+from evenrank.parallel import map_in_order, thread_count
+from evenrank.text.lexicon import Lexicon, shipped
+from evenrank.text.matcher import Matcher, Source, arrow_numbers
 from evenrank.text.tokens import Tokenizer
 
 _KEY = b"evenrank"  # of the provenance in the metadata of a Parquet file
 _ROW_GROUP = 1 << 18
 _LOGWORDS = "_logwords"
 
+Progress = Callable[[int, int | None], None]
+
 
 class Tally:
-    """A collection coloured by a lexicon: a Polars frame that knows where it comes from.
+    """A collection counted by a lexicon: a Polars frame that knows where it comes from.
 
     The frame has one row per document: ``doc_id``, ``tokens``, for each group a count (``female``) and
     for each group the sum over its words of ln(1 + count of the word) (``female_logwords``). Whatever
@@ -75,7 +76,12 @@ class Tally:
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Tally:
         """Read a tally from its Parquet file."""
-        return _read(path, _checked)
+        facts = read_provenance(path)
+        table, _ = formats.read_checked(path, _KEY)
+        try:
+            return cls(_checked(_frame(table)), facts)
+        except InputError as error:
+            raise InputError(error.message, path=path) from error
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write a Parquet file with the provenance inside; the same tally gives the same bytes."""
@@ -90,7 +96,7 @@ class Tally:
 
     @property
     def lexicon(self) -> Lexicon | None:
-        """The lexicon that coloured the documents, if known."""
+        """The lexicon whose words were counted, if known."""
         stored = self.provenance.get("lexicon")
         return None if stored is None else Lexicon.from_dict({k: v for k, v in stored.items() if k != "hash"})
 
@@ -123,7 +129,6 @@ def tally(
     *,
     tokenizer: str = "words",
     progress: Progress | None = None,
-    cached: bool = True,
 ) -> Tally:
     """Count the words of each group in every document.
 
@@ -138,9 +143,6 @@ def tally(
         ``words``, or ``whitespace`` to repeat published numbers.
     progress
         Called with (bytes read, bytes in all) as the work goes on.
-    cached
-        Keep the tally of a large file (from 64 MB) in the cache folder, so that the same input is not
-        read twice and an interrupted run resumes where it stopped.
 
     Returns
     -------
@@ -154,13 +156,52 @@ def tally(
     if is_spark(docs):
         built: Any = spark().tally_frame(docs, lexicon, tokenizer=tokenizer)
         return built
-    source, matcher = as_docs(docs), Matcher(lexicon, tokenizer)
-    if cached and cache.is_worth_it(source) and (stored := _cached_file(source, matcher, progress)):
-        return _read(stored)
-    batches = list(unique(count_documents(source, matcher, progress=progress), source))
+    source, matcher = as_docs(docs), _matcher(lexicon, tokenizer)
+    batches = list(count_documents(source, matcher, progress))
     table = pa.Table.from_batches(batches, tally_columns(matcher.groups))
     describe = partial(provenance, source, matcher, len(table))
     return Tally(_frame(table), describe if source.frozen else describe())
+
+
+def _matcher(lexicon: Source, tokenizer: str) -> Matcher:
+    """The matcher of a lexicon; those of shipped ones are compiled once."""
+    if isinstance(lexicon, str) and lexicon in shipped():
+        return _shipped_matcher(lexicon, tokenizer)
+    return Matcher(lexicon, tokenizer)
+
+
+@lru_cache(maxsize=16)
+def _shipped_matcher(lexicon: str, tokenizer: str) -> Matcher:
+    return Matcher(lexicon, tokenizer)
+
+
+def count_documents(docs: Docs, matcher: Matcher, progress: Progress | None) -> Iterator[pa.RecordBatch]:
+    """One row per document, in the order of the collection: doc_id, tokens, counts, logwords.
+
+    A document id that occurs twice is an error, raised behind the last row.
+    """
+
+    def work(block: Block) -> tuple[pa.RecordBatch, int]:
+        return count_batch(block.read(), matcher), block.size
+
+    duplicates, done = DuplicateCheck("doc_id"), 0
+    for batch, size in map_in_order(work, docs.blocks(), threads=thread_count()):
+        done += size
+        if progress:
+            progress(done, docs.size)
+        duplicates.add(batch.column(0))
+        yield batch
+    duplicates.finish(docs.tables)
+
+
+def count_batch(batch: pa.RecordBatch, matcher: Matcher) -> pa.RecordBatch:
+    """The rows of the tally for one batch of documents."""
+    result = matcher.count(batch.column("text"))
+    columns = [batch.column("doc_id"), arrow_numbers(result.tokens)]
+    columns += [arrow_numbers(result.counts[:, g]) for g in range(len(matcher.groups))]
+    columns += [arrow_numbers(result.logwords[:, g]) for g in range(len(matcher.groups))]
+    names = ["doc_id", "tokens", *matcher.groups, *(f"{group}_logwords" for group in matcher.groups)]
+    return pa.RecordBatch.from_arrays(columns, names)
 
 
 def tally_to_file(
@@ -170,20 +211,15 @@ def tally_to_file(
     *,
     tokenizer: str = "words",
     progress: Progress | None = None,
-    cached: bool = True,
 ) -> dict[str, Any]:
     """Like :func:`tally`, straight into a Parquet file, in memory that does not grow with the input.
 
     Returns the provenance that the file carries.
     """
-    source, matcher = as_docs(docs), Matcher(lexicon, tokenizer)
+    source, matcher = as_docs(docs), _matcher(lexicon, tokenizer)
     _check_output(path, source)
-    if cached and cache.is_worth_it(source) and (stored := _cached_file(source, matcher, progress)):
-        cache.copy(stored, path)
-        return read_provenance(stored)
-    facts = provenance(source, matcher)
-    rows = unique(count_documents(source, matcher, progress=progress), source)
-    return write_tally(path, rows, tally_columns(matcher.groups), facts)
+    rows = count_documents(source, matcher, progress)
+    return write_tally(path, rows, tally_columns(matcher.groups), provenance(source, matcher))
 
 
 def _check_output(path: str | os.PathLike[str], source: Docs | None = None) -> None:
@@ -194,36 +230,6 @@ def _check_output(path: str | os.PathLike[str], source: Docs | None = None) -> N
         )
     if source is not None:
         refuse_input(path, source.path, what="the tally")
-
-
-def _cached_file(source: Docs, matcher: Matcher, progress: Progress | None) -> Path | None:
-    """The finished tally in the cache, made now if need be; None if the cache cannot be used."""
-    facts = provenance(source, matcher)
-    schema = tally_columns(matcher.groups)
-    try:
-        folder = cache.folder(facts)
-        finished = folder.with_suffix(".parquet")
-        if not finished.exists() or not cache.is_whole(finished, schema):
-            cache.prepare(folder)
-            rows = cache.resumable(source, matcher, folder, schema, progress)
-            write_tally(finished, unique(rows, source), schema, facts)
-        cache.forget(folder)
-    except (OSError, RuntimeError, InputError) as error:  # RuntimeError: there is no home folder
-        if isinstance(error, InputError) and not cache.holds(error.path):
-            raise
-        warnings.warn(f"counting without the cache, which cannot be used: {error}", stacklevel=3)
-        return None
-    return finished
-
-
-def _read(path: str | os.PathLike[str], check: Callable[[pl.DataFrame], pl.DataFrame] | None = None) -> Tally:
-    """A tally from a file, its rows taken as they are or checked."""
-    facts = read_provenance(path)
-    table, _ = formats.read_checked(path, _KEY)
-    try:
-        return Tally(check(_frame(table)) if check else _frame(table), facts)
-    except InputError as error:
-        raise InputError(error.message, path=path) from error
 
 
 def provenance(source: Docs, matcher: Matcher, documents: int | None = None) -> dict[str, Any]:
@@ -301,29 +307,19 @@ def _frame(table: pa.Table) -> pl.DataFrame:
 
 def _checked(frame: pl.DataFrame) -> pl.DataFrame:
     """The frame, if it can be a tally: every document once, whole counts and sums that are not negative."""
-    groups = _groups(frame.columns)
-    if frame["doc_id"].dtype != pl.String:
-        raise InputError(f"column doc_id holds {frame['doc_id'].dtype}; it must be text")
-    wanted: dict[str, Any] = dict.fromkeys(("tokens", *groups), pl.Int64)
-    for name, kind in (wanted | {group + _LOGWORDS: pl.Float64 for group in groups}).items():
-        column = frame[name]
-        if not (column.dtype.is_integer() if kind == pl.Int64 else column.dtype.is_numeric()):
-            what = "whole numbers" if kind == pl.Int64 else "numbers"
-            raise InputError(f"column {name} holds {column.dtype}; it must be {what}")
-        values = column.cast(kind, strict=False)
-        good = (values >= 0) & (values.cast(pl.Float64).is_finite())
-        if values.null_count() or not good.all():
-            row = int((~good.fill_null(False)).arg_true()[0])
-            raise InputError(f"row {row + 1}: {name} is {show(column[row])}; it must be a number from 0 on")
-        if column.dtype != kind:
-            frame = frame.with_columns(values)
-    ids = frame["doc_id"]
-    if ids.null_count():
-        raise InputError(f"row {int(ids.is_null().arg_true()[0]) + 1}: doc_id is missing")
+    groups, table = _groups(frame.columns), Table(frame)
+    ids = table.ids("doc_id")
+    numbers = [table.numbers(name, whole=True) for name in ("tokens", *groups)]
+    numbers += [table.numbers(group + _LOGWORDS) for group in groups]
+    for column in numbers:
+        if (column < 0).any():
+            row = int((column < 0).arg_true()[0])
+            raise table.error(f"{column.name} is {column[row]}; it must not be negative", row)
     hashes = np.sort(ids.hash().to_numpy())
     if (hashes[1:] == hashes[:-1]).any():
-        Table(frame).require_unique("doc_id")
-    return frame
+        table.require_unique("doc_id")
+    changed = [column for column in (ids, *numbers) if column.dtype != frame[column.name].dtype]
+    return frame.with_columns(changed) if changed else frame
 
 
 def _table(frame: pl.DataFrame) -> pa.Table:

@@ -89,42 +89,30 @@ def tokens(text: str, tokenizer: Tokenizer = "words") -> list[str]:
     if text.isascii():
         text = text.lower()
         return _ASCII_WORDS.findall(text) if tokenizer == "words" else [p for p in text.split(" ") if p]
+    tables = unicode_tables()
     if tokenizer == "whitespace":
-        return [piece for piece in "".join(map(_lowered, text)).split(" ") if piece]
+        lowered = (chr(tables.lower[ord(c)]) if ord(c) < PLANES else c for c in text)
+        return [piece for piece in "".join(lowered).split(" ") if piece]
     names: list[str] = []
     token: list[int] = []
     beside = False  # does the token stand beside an apostrophe
     letters = 0
-    for character in [*text, " "]:
-        kind = _kind(character)
+    for code in [*map(ord, text), ord(" ")]:
+        kind = LETTER if code in IDEOGRAPHS else SEPARATOR
+        folded = code
+        if code < PLANES:
+            kind, folded = int(tables.kind[code]), int(tables.fold[code])
         if kind == LETTER:
-            token.append(_folded(character))
+            token.append(folded)
             letters += 1
         elif kind == MARK and token:
-            _append_mark(token, ord(character))
+            _append_mark(token, code)
         else:
             if token and not (letters == 1 and (beside or kind == APOSTROPHE)):
                 names.append("".join(map(chr, token)))
             token, letters = [], 0
             beside = kind == APOSTROPHE
     return names
-
-
-def _kind(character: str) -> int:
-    code = ord(character)
-    if code < PLANES:
-        return int(unicode_tables().kind[code])
-    return LETTER if code in IDEOGRAPHS else SEPARATOR
-
-
-def _folded(character: str) -> int:
-    code = ord(character)
-    return int(unicode_tables().fold[code]) if code < PLANES else code
-
-
-def _lowered(character: str) -> str:
-    code = ord(character)
-    return chr(unicode_tables().lower[code]) if code < PLANES else character
 
 
 def _append_mark(token: list[int], mark: int) -> None:

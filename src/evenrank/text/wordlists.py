@@ -50,11 +50,8 @@ class Entry(NamedTuple):
         return _line_of(self.text, self.word) if self.number is None else self.number
 
 
-class WordList(NamedTuple):
-    """What a file holds: its entries in file order, and what it says about itself."""
-
-    entries: list[Entry]
-    facts: dict[str, Any]
+WordList = tuple[list[Entry], dict[str, Any]]
+"""What a file holds: its entries in file order, and what it says about itself."""
 
 
 def read(path: Path) -> WordList:
@@ -138,7 +135,7 @@ def _read_columns(text: str, path: Path, delimiter: str) -> WordList:
             entries.append(Entry(word, group, rows.line_num))
     except csv.Error as error:
         raise InputError(f"not readable as CSV: {error}", path=path, line=rows.line_num) from None
-    return WordList(entries, {})
+    return entries, {}
 
 
 def _read_toml(text: str, path: Path) -> WordList:
@@ -161,7 +158,7 @@ def _read_json(text: str, path: Path) -> WordList:
 def _of_content(content: dict[str, Any], text: str, path: Path) -> WordList:
     """Either ``{group: words}``, or a ``groups`` table with facts beside it."""
     if not isinstance(content.get("groups"), dict):
-        return WordList(entries_of(content, path=path, text=text), {})
+        return entries_of(content, path=path, text=text), {}
     facts = {key: value for key, value in content.items() if key != "groups"}
     for key, value in facts.items():
         if key not in FACTS:
@@ -169,7 +166,7 @@ def _of_content(content: dict[str, Any], text: str, path: Path) -> WordList:
             raise InputError(f"unknown key {key!r} beside 'groups'; known are {known}", path=path)
         if not isinstance(value, FACTS[key]):
             raise InputError(f"{key} should be {FACTS[key].__name__}, not {value!r}", path=path)
-    return WordList(entries_of(content["groups"], path=path, text=text), facts)
+    return entries_of(content["groups"], path=path, text=text), facts
 
 
 def _read_dic(text: str, path: Path) -> WordList:
@@ -193,7 +190,7 @@ def _read_dic(text: str, path: Path) -> WordList:
         if int(key) in categories or name in categories.values():
             raise InputError(f"category {key} {name} is declared twice", path=path, line=number)
         categories[int(key)] = name
-    return WordList(_dic_entries(lines[close + 1 :], categories, path), {"overlapping": True})
+    return _dic_entries(lines[close + 1 :], categories, path), {"overlapping": True}
 
 
 def _dic_entries(lines: list[tuple[int, str]], categories: dict[int, str], path: Path) -> list[Entry]:

@@ -197,7 +197,7 @@ def _likeliest(columns: npt.NDArray[Any], relevant: Any, queries: Ints) -> tuple
 
 def untrained(examples: Examples, rows: Ints, *, progress: Progress | None = None) -> dict[str, Any] | None:
     """The default bi-encoder as it is, alone and with the first stage; None where it is not installed."""
-    from evenrank.rankers.dense import Encoder
+    from evenrank.rankers.encoder import Encoder
     from evenrank.rankers.neural.rerankers import BiEncoderReranker
 
     try:

@@ -36,7 +36,7 @@ from torch import Tensor, nn
 
 from evenrank.data.runs import read_run
 from evenrank.errors import InputError, choice_hint
-from evenrank.measures.document_bias import KINDS, check_read, document_bias, document_measure
+from evenrank.measures.document_bias import KINDS, document_bias, document_measure
 from evenrank.training.adversary import pair_labels, reader, reverse
 from evenrank.training.examples import Examples, augmented, twinned
 
@@ -126,10 +126,9 @@ def check_aims(recipe: Any, settings: Iterable[str], bias: Any, lexicon: Any, la
             if given:
                 raise InputError(f"{name} is for losses that look at bias ({aware}), not for {recipe.loss}")
     else:
-        measure = document_measure(bias)
+        document_measure(bias)  # refuses what is none
         if labels is not None and kind in KINDS and kind != "label":
             raise InputError(f"labels is for bias=label; bias is {bias}")
-        check_read(measure, {"labels": labels, "lexicon": None if _reads_words(recipe) else lexicon})
     if lexicon is not None and not (is_biased(recipe.loss) or _reads_words(recipe)):
         raise InputError(
             f"lexicon is for losses that look at bias ({aware}), an adversary and mirroring; this training "

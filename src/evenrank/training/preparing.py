@@ -84,10 +84,10 @@ def _first_stage(
     if run is not None:
         name = Path(run).name if isinstance(run, (str, os.PathLike)) else "run"
         return read_run(run), None, {"run": name}
-    from evenrank.rankers.index.building import own_index
+    from evenrank.rankers.indexing import cached_index
     from evenrank.rankers.lexical import bm25 as make_bm25
 
-    searched = own_index(docs, say) if index is None else index
+    searched = cached_index(docs, say) if index is None else index
     bm25 = make_bm25(searched)
     relevant = judged.filter(pl.col("relevance") > 0).select("query_id")
     used = requested.join(relevant, on="query_id", how="semi", maintain_order="left")

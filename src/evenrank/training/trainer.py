@@ -18,7 +18,7 @@ import polars as pl
 import xxhash
 
 import evenrank
-from evenrank.data.model_files import is_model
+from evenrank.data.files import is_model
 from evenrank.errors import InputError, check_whole
 from evenrank.rankers.base import Progress, Say
 from evenrank.rankers.neural.rerankers import INTERACTION, KINDS
@@ -239,7 +239,7 @@ def _fit(job: Job, vectors: Any) -> tuple[Any, dict[str, bytes], list[dict[str, 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         if job.kind == "head":
-            from evenrank.rankers.neural.encodings import Encodings, encode_pairs
+            from evenrank.rankers.encodings import Encodings, encode_pairs
             from evenrank.rankers.neural.head import Head, VectorPairs
 
             encodings = Encodings(rerankers.head_encoder(settings))

@@ -129,7 +129,7 @@ def fit_transformer(job: Job) -> tuple[Any, dict[str, bytes], list[dict[str, flo
     vector = partial(vectors_of, job.kind, model, job.found)
     if job.kind == "cross-encoder":
         return CrossEncoderReranker(model, facts=facts), files, history, vector
-    from evenrank.rankers.dense import Encoder
+    from evenrank.rankers.encoder import Encoder
 
     kept = job.checkpoint / "finished"
     shutil.rmtree(kept, ignore_errors=True)

@@ -1,11 +1,6 @@
 """Word vectors: load, train, distil; the gender direction, genderedness, stereotypes and debiasing."""
 
-from evenrank.vectors.associations import (
-    STEREOTYPES,
-    Association,
-    Stereotype,
-    association_tests,
-)
+from evenrank.vectors.associations import STEREOTYPES, Association, Stereotype, association_tests
 from evenrank.vectors.debias import Recoverability, debiased, grow_specific, recoverability
 from evenrank.vectors.encoders import find_model
 from evenrank.vectors.formats import load, save

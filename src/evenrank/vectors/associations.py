@@ -11,11 +11,11 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from evenrank.errors import InputError
 from evenrank.stats import permutation
 from evenrank.vectors.gendered import Genderedness, Pairs, genderedness
+from evenrank.vectors.space import Doubles
 
 DRAWS = 100_000
 
@@ -129,14 +129,14 @@ def association_tests(
         A set has no word with a vector, or a word is in both sets.
     """
     table = genderedness(source, pairs=pairs)
-    return [_tested(stereotype, table, seed) for stereotype in stereotypes]
+    return [_test(stereotype, table, seed) for stereotype in stereotypes]
 
 
-def _tested(stereotype: Stereotype, table: Genderedness, seed: int) -> Association:
+def _test(stereotype: Stereotype, table: Genderedness, seed: int) -> Association:
     sets = tuple(dict.fromkeys(stereotype.male)), tuple(dict.fromkeys(stereotype.female))
     if both := set(sets[0]) & set(sets[1]):
         raise InputError(f"the word {sorted(both)[0]!r} is in both sets; leave it in one")
-    values: list[npt.NDArray[np.float64]] = []
+    values: list[Doubles] = []
     missing: list[str] = []
     for words in sets:
         g = table.of(words)

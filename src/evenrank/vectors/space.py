@@ -10,15 +10,17 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 import evenrank
-from evenrank.errors import InputError
+from evenrank.errors import InputError, InputWarning
 
 Floats = npt.NDArray[np.float32]
+Doubles = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 Duplicates = Literal["error", "first"]
 
-_ROWS = 1 << 14  # rows processed at a time, so that no second matrix is needed
+ROWS = 1 << 14
+"""Rows processed at a time, so that no second matrix is needed."""
 
 
 class Vectors:
@@ -31,7 +33,7 @@ class Vectors:
     Parameters
     ----------
     words
-        One for each row.
+        One for each row, usually the most frequent first.
     matrix
         The vectors as rows. They are copied to float32 and scaled to length 1. NaN and infinity are an
         error; a row of zeros has no direction and is left out with a warning.
@@ -47,6 +49,7 @@ class Vectors:
     [0.6000000238418579, 0.800000011920929]
     """
 
+    words: list[str]
     matrix: Floats
     provenance: dict[str, Any]
 
@@ -59,74 +62,54 @@ class Vectors:
         duplicates: Duplicates = "error",
     ) -> None:
         rows = np.array(matrix, np.float32, order="C")
-        vectors = checked(list(words), rows, provenance=provenance, duplicates=duplicates)
-        self.__dict__.update(vectors.__dict__)
+        self._set(*normalised(list(words), rows, duplicates=duplicates), provenance)
 
     @classmethod
     def trusted(
-        cls, words: list[str] | pa.Array, matrix: Floats, provenance: Mapping[str, Any] | None = None
+        cls, words: list[str], matrix: Floats, provenance: Mapping[str, Any] | None = None
     ) -> Vectors:
         """Return vectors without checks or copies; the rows must be sound and of length 1."""
         vectors = cls.__new__(cls)
-        vectors.matrix = matrix.view()
-        vectors.matrix.flags.writeable = False
-        vectors.provenance = {"evenrank": evenrank.__version__, **(provenance or {})}
-        vectors.__dict__["words" if isinstance(words, list) else "word_array"] = words
+        vectors._set(words, matrix, provenance)
         return vectors
 
-    @cached_property
-    def words(self) -> list[str]:
-        """The words in the order of the rows, usually the most frequent first."""
-        return list(self.word_array.to_pylist())
+    def _set(self, words: list[str], matrix: Floats, provenance: Mapping[str, Any] | None) -> None:
+        self.words = words
+        self.matrix = matrix.view()
+        self.matrix.flags.writeable = False
+        self.provenance = {"evenrank": evenrank.__version__, **(provenance or {})}
 
     @cached_property
-    def word_array(self) -> pa.Array:
-        """The words as an Arrow array: one buffer of UTF-8 and its offsets."""
-        return pa.array(self.words, pa.string())
-
-    @cached_property
-    def _places(self) -> dict[str, int]:
-        return dict(zip(self.words, range(len(self)), strict=True))
+    def _row_of(self) -> dict[str, int]:
+        return {word: row for row, word in enumerate(self.words)}
 
     @property
     def dimension(self) -> int:
         """The length of a row."""
         return int(self.matrix.shape[1])
 
-    def place(self, word: str) -> int | None:
+    def row(self, word: str) -> int | None:
         """The row of a word, as written or else in lower case; None if it has no vector."""
-        row = self._places.get(word)
-        return self._places.get(word.lower()) if row is None else row
+        row = self._row_of.get(word)
+        return self._row_of.get(word.lower()) if row is None else row
 
-    def exact_place(self, word: str) -> int | None:
+    def exact_row(self, word: str) -> int | None:
         """The row of a word exactly as written."""
-        return self._places.get(word)
+        return self._row_of.get(word)
 
-    def places(self, words: Iterable[str]) -> npt.NDArray[np.int64]:
+    def rows(self, words: Iterable[str]) -> Ints:
         """The rows of the words, −1 for those that have none."""
-        rows = (self.place(word) for word in words)
+        rows = (self.row(word) for word in words)
         return np.array([-1 if row is None else row for row in rows], np.int64)
 
-    def neighbours(self, word: str, count: int = 10) -> list[tuple[str, float]]:
-        """The nearest words and their cosines."""
-        row = self._row(word)
-        cosines = self.matrix @ self.matrix[row]
-        cosines[row] = -np.inf
-        count = min(count, len(self) - 1)
-        best = np.argpartition(-cosines, count - 1)[:count] if count else np.empty(0, np.int64)
-        return [(self.words[i], float(cosines[i])) for i in best[np.argsort(-cosines[best], kind="stable")]]
-
-    def _row(self, word: str) -> int:
-        row = self.place(word)
+    def __getitem__(self, word: str) -> Floats:
+        row = self.row(word)
         if row is None:
             raise InputError(f"there is no vector for the word {word!r}")
-        return row
-
-    def __getitem__(self, word: str) -> Floats:
-        return self.matrix[self._row(word)]
+        return self.matrix[row]
 
     def __contains__(self, word: object) -> bool:
-        return isinstance(word, str) and self.place(word) is not None
+        return isinstance(word, str) and self.row(word) is not None
 
     def __len__(self) -> int:
         return len(self.matrix)
@@ -135,16 +118,15 @@ class Vectors:
         return f"Vectors({len(self):,} words, {self.dimension} dimensions)"
 
 
-def checked(
+def normalised(
     words: list[str],
     matrix: Floats,
     *,
-    provenance: Mapping[str, Any] | None = None,
     duplicates: Duplicates = "error",
     path: str | os.PathLike[str] | None = None,
     first_line: int | None = None,
-) -> Vectors:
-    """Check and scale a matrix in place and return it as vectors; errors name the file and line, if any."""
+) -> tuple[list[str], Floats]:
+    """Check words and matrix and scale the rows in place; errors name the file and line, if any."""
     if duplicates not in ("error", "first"):
         raise InputError(f"unknown choice {duplicates!r} for duplicates; choose one of: error, first")
     if matrix.ndim != 2 or len(words) != len(matrix):
@@ -153,52 +135,39 @@ def checked(
     if matrix.size == 0:
         raise InputError("there are no vectors", path=path)
 
-    def at(row: int) -> dict[str, Any]:
-        return {"path": path, "line": None if first_line is None else first_line + row}
+    def error(message: str, row: int) -> InputError:
+        return InputError(message, path=path, line=None if first_line is None else first_line + row)
 
-    keep = np.ones(len(words), bool)
-    places: dict[str, int] = {}
+    first_rows: dict[str, int] = {}
     for row, word in enumerate(words):
-        earlier = places.setdefault(word, row)
-        if earlier != row:
-            if duplicates == "error":
-                raise InputError(
-                    f"the word {word!r} has two vectors, number {earlier + 1:,} and number {row + 1:,}; "
-                    "remove one, or keep the first: duplicates='first' (--duplicates first)",
-                    **at(row),
-                )
-            keep[row] = False
-    for start in range(0, len(matrix), _ROWS):
-        block = matrix[start : start + _ROWS]
-        lengths = row_lengths(block)
-        if not np.isfinite(lengths).all():
-            row = start + int(np.flatnonzero(~np.isfinite(lengths))[0])
-            raise InputError(f"the vector of {words[row]!r} holds NaN or infinity", **at(row))
-        keep[start : start + len(block)] &= lengths > 0
-        np.divide(block, np.where(lengths > 0, lengths, 1)[:, None], out=block, casting="same_kind")
+        earlier = first_rows.setdefault(word, row)
+        if earlier != row and duplicates == "error":
+            raise error(
+                f"the word {word!r} has two vectors, number {earlier + 1:,} and number {row + 1:,}; "
+                "remove one, or load them in Python with duplicates='first' and save them",
+                row,
+            )
+    lengths = row_lengths(matrix)
+    if not np.isfinite(lengths).all():
+        row = int(np.flatnonzero(~np.isfinite(lengths))[0])
+        raise error(f"the vector of {words[row]!r} holds NaN or infinity", row)
+    keep = lengths > 0
     if not keep.any():
         raise InputError("all vectors are zero", path=path)
-    if not keep.all():
-        zero = [row for row in np.flatnonzero(~keep).tolist() if places[words[row]] == row]
-        if zero:
-            warnings.warn(
-                f"{len(zero):,} words have a vector of zeros and are left out, the first is "
-                f"{words[zero[0]]!r}",
-                stacklevel=3,
-            )
-        words = [words[row] for row in np.flatnonzero(keep).tolist()]
-        matrix = matrix[keep]
-    return Vectors.trusted(words, matrix, provenance)
+    zero = [word for word, row in first_rows.items() if not keep[row]]
+    if zero:
+        warnings.warn(
+            f"{len(zero):,} words have a vector of zeros and are left out, the first is {zero[0]!r}",
+            InputWarning,
+            stacklevel=3,
+        )
+    np.divide(matrix, np.where(keep, lengths, 1)[:, None], out=matrix, casting="same_kind")
+    if len(first_rows) < len(words) or zero:
+        rows = [row for row in first_rows.values() if keep[row]]
+        words, matrix = [words[row] for row in rows], matrix[rows]
+    return words, matrix
 
 
-def numbers(array: pa.Array, kind: type[np.generic] = np.float32) -> npt.NDArray[Any]:
-    """View an Arrow array without nulls as numpy. (``to_numpy`` would import pandas.)"""
-    buffer = array.buffers()[1]
-    values = np.empty(0, kind) if buffer is None else np.frombuffer(buffer, kind)
-    return values[array.offset : array.offset + len(array)]
-
-
-def row_lengths(block: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def row_lengths(rows: npt.NDArray[Any]) -> Doubles:
     """The Euclidean length of each row, in double precision."""
-    wide = block.astype(np.float64)
-    return np.sqrt(np.einsum("ij,ij->i", wide, wide))
+    return np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))

@@ -6,16 +6,15 @@ Conveyed by Ranking Algorithms. Information Processing & Management 57(6), 2020.
 Which words count is part of the measure: tokens of at least two letters, without digits, that have a value
 and are no stop words. The gendered stop words (she, his, …) are kept, as in the released code; without them
 direct stereotypes vanish.
-
-Here too: given names that are ordinary words, and tell no gender in text without capital letters.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import resources
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -25,25 +24,31 @@ import pyarrow as pa
 from evenrank.text.matcher import Hits, Vocabulary, strings, utf8
 from evenrank.text.tokens import tokens
 from evenrank.vectors.gendered import Genderedness, Pairs, genderedness
-
-Doubles = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from evenrank.vectors.space import Doubles, Ints
 
 # Stop words that name a gender, and so are not stopped.
 GENDERED_STOP_WORDS = frozenset("mrs ms she her hers herself mr he his himself him".split())
 STEMMER = "english"
 StopList = Literal["glasgow", "indri"]
-STOP_LISTS: dict[StopList, str] = {"glasgow": "stop-words.txt", "indri": "stop-words-indri.txt"}
 
+_ASCII_WORDS = re.compile("[a-z0-9]{2,}")
+"""The tokens of ASCII text in lower case that have two letters or more."""
 _MIX, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
-_ASCII_WORDS = re.compile(r"[a-z0-9]{2,}")
 
 
-@lru_cache(maxsize=2)
+@cache
 def stop_words(name: StopList = "glasgow") -> frozenset[str]:
     """The 318 stop words of the Glasgow Information Retrieval Group, or the 418 of Indri."""
-    file = resources.files("evenrank.vectors") / "data" / STOP_LISTS[name]
-    return frozenset(line for line in file.read_text("utf-8").splitlines() if not line.startswith("#"))
+    return _word_list(f"stop-words-{name}")
+
+
+def _word_list(name: str) -> frozenset[str]:
+    text = (resources.files("evenrank.vectors") / "data" / f"{name}.txt").read_text("utf-8")
+    return frozenset(line for line in text.splitlines() if not line.startswith("#"))
+
+
+COMMON_WORDS = _word_list("common-words")
+"""Given names that are also ordinary words or places: in text without case they would swamp the counts."""
 
 
 class GenderedTexts:
@@ -68,16 +73,15 @@ class GenderedTexts:
         self.stopped: StopList = stopped
         left_out = stop_words(stopped) - GENDERED_STOP_WORDS
         kept = [
-            (place, word)
-            for place, word in enumerate(self.genderedness.words.to_pylist())
+            (row, word)
+            for row, word in enumerate(self.genderedness.words)
             if len(word) > 1 and word not in left_out and _is_running_word(word)
         ]
         self.vocabulary = [word for _, word in kept]
-        self.values = self.genderedness.values[[place for place, _ in kept]].astype(np.float64)
+        self.values = self.genderedness.values[[row for row, _ in kept]].astype(np.float64)
         stems = _stems(self.vocabulary)
-        self._stem_places = {stem: place for place, stem in enumerate(dict.fromkeys(stems))}
-        self._stem_of = np.array([self._stem_places[stem] for stem in stems], np.int64)
-        self._stem_of_word = dict(zip(self.vocabulary, self._stem_of.tolist(), strict=True))
+        self._stem_rows = {stem: row for row, stem in enumerate(dict.fromkeys(stems))}
+        self._stem_of = np.array([self._stem_rows[stem] for stem in stems], np.int64)
         self._stopping: dict[StopList, GenderedTexts] = {}
         self._finder = Vocabulary(self.vocabulary)
 
@@ -113,21 +117,28 @@ class GenderedTexts:
         sums = np.bincount(result.rows, self.values[result.entries] * result.times, minlength=len(sizes))
         return np.divide(sums, sizes, out=np.full(len(sums), np.nan), where=sizes > 0)
 
-    def of_pairs(self, queries: Sequence[str], found: Hits, query_rows: Ints, doc_rows: Ints) -> Doubles:
+    def of_pairs(self, queries: Sequence[str], hits: Hits, query_rows: Ints, doc_rows: Ints) -> Doubles:
         """g_q(d) for pairs of a query and a document: the mean without the words of the query.
 
-        A word of the document is one of the query's if their stems are equal. `found` is what
-        :meth:`find` found in the documents; the pairs of one query must stand together.
+        A word of the document is one of the query's if their stems are equal. `hits` is what
+        :meth:`find` found in the documents. NaN where no word is left.
         """
-        from evenrank.vectors.lookup import pair_means
-
-        means: Doubles = pair_means(*self._prepared(queries, found, query_rows, doc_rows))
+        means: Doubles = _pair_means()(
+            *self._query_stems(queries),
+            query_rows.astype(np.int64),
+            doc_rows.astype(np.int64),
+            hits.bounds,
+            self._stem_of[hits.entries],
+            hits.times,
+            self.values[hits.entries] * hits.times,
+            len(self._stem_rows),
+        )
         return means
 
     def word_shares(
         self,
         queries: Sequence[str],
-        found: Hits,
+        hits: Hits,
         query_rows: Ints,
         doc_rows: Ints,
         scale: Doubles,
@@ -135,44 +146,64 @@ class GenderedTexts:
     ) -> Doubles:
         """What each word of the vocabulary adds to Σ scale · (g_q(d) − centre) over the pairs."""
         shares = np.zeros(len(self.values))
-        stems, sizes = self._stem_of[found.entries], np.diff(found.bounds)
+        stems, sizes = self._stem_of[hits.entries], np.diff(hits.bounds)
         starts = np.flatnonzero(np.diff(query_rows, prepend=-1))
-        marks = self._query_stems([queries[row] for row in query_rows[starts].tolist()])
-        for first, last, marked in zip(starts, [*starts[1:], len(query_rows)], marks, strict=True):
+        bounds, query_stems = self._query_stems([queries[row] for row in query_rows[starts].tolist()])
+        marks = np.split(query_stems, bounds[1:-1])
+        for first, last, marked in zip(starts, [*starts[1:], len(query_rows)], marks, strict=False):
             docs = doc_rows[first:last]
             pair = np.repeat(np.arange(len(docs)), sizes[docs])
-            place = np.concatenate([np.arange(*found.bounds[[doc, doc + 1]]) for doc in docs])
+            place = np.concatenate([np.arange(*hits.bounds[[doc, doc + 1]]) for doc in docs])
             kept = ~np.isin(stems[place], marked)
             pair, place = pair[kept], place[kept]
-            times, words = found.times[place], found.entries[place]
+            times, words = hits.times[place], hits.entries[place]
             values = scale[first:last][pair] * (self.values[words] - centre) * times
             shares += np.bincount(words, values / np.bincount(pair, times)[pair], len(shares))
         return shares
 
-    def _prepared(
-        self, queries: Sequence[str], found: Hits, query_rows: Ints, doc_rows: Ints
-    ) -> tuple[Any, ...]:
-        """What the loops over pairs take."""
-        first = np.ones(len(query_rows), bool)
-        first[1:] = query_rows[1:] != query_rows[:-1]
-        row_of = np.cumsum(first) - 1
-        stems = self._query_stems([queries[row] for row in query_rows[first].tolist()])
-        bounds = np.concatenate([[0], np.cumsum([len(each) for each in stems])]).astype(np.int64)
-        marked = np.array([stem for each in stems for stem in each], np.int64)
-        pairs = (bounds, marked, row_of.astype(np.int64), doc_rows.astype(np.int64))
-        sums = self.values[found.entries] * found.times
-        word_stems = self._stem_of[found.entries]
-        return (*pairs, found.bounds, found.entries, found.times, sums, word_stems, len(self._stem_places))
-
-    def _query_stems(self, queries: Sequence[str]) -> list[list[int]]:
-        """For each query the stems of its words that any word of the vocabulary shares."""
+    def _query_stems(self, queries: Sequence[str]) -> tuple[Ints, Ints]:
+        """Bounds and stems: stems[bounds[i]:bounds[i + 1]] are those of query i that the vocabulary has."""
         words = [
             _ASCII_WORDS.findall(query.lower()) if query.isascii() else tokens(query) for query in queries
         ]
-        place = {word: self._stem_of_word.get(word) for each in words for word in each if len(word) > 1}
-        unknown = [word for word, known in place.items() if known is None]
-        place |= {w: self._stem_places.get(stem) for w, stem in zip(unknown, _stems(unknown), strict=True)}
-        return [sorted({p for word in each if (p := place.get(word)) is not None}) for each in words]
+        every = list(chain.from_iterable(words))
+        unique = [word for word in dict.fromkeys(every) if len(word) > 1]
+        row_of = {w: self._stem_rows.get(stem, -1) for w, stem in zip(unique, _stems(unique), strict=True)}
+        stems = np.array([row_of.get(word, -1) for word in every], np.int64)
+        counts = np.concatenate([[0], np.cumsum(stems >= 0)])
+        return counts[np.cumsum([0, *map(len, words)])], stems[stems >= 0]
+
+
+@cache
+def _pair_means() -> Any:
+    from numba import njit
+
+    @njit(nogil=True, cache=True)
+    def pair_means(bounds, query_stems, query_of, doc_of, doc_bounds, stems, times, sums, all_stems):  # type: ignore[no-untyped-def]
+        """Mean value of the words of each pair's document that share no stem with the pair's query.
+
+        The stems of query q are query_stems[bounds[q]:bounds[q + 1]]; the words of document d lie at
+        doc_bounds[d]:doc_bounds[d + 1]: their stems, how often each occurs, and its value times that.
+        """
+        means = np.full(len(query_of), np.nan)
+        owner = np.full(all_stems, -1, np.int64)  # the query that a stem was last marked for
+        current = -1
+        for pair in range(len(query_of)):
+            query, doc = query_of[pair], doc_of[pair]
+            if query != current:
+                current = query
+                for i in range(bounds[query], bounds[query + 1]):
+                    owner[query_stems[i]] = query
+            total, count = 0.0, 0
+            for i in range(doc_bounds[doc], doc_bounds[doc + 1]):
+                if owner[stems[i]] != query:
+                    total += sums[i]
+                    count += times[i]
+            if count:
+                means[pair] = total / count
+        return means
+
+    return pair_means
 
 
 @lru_cache(maxsize=1)
@@ -210,38 +241,3 @@ def _stems(words: list[str]) -> list[str]:
     import Stemmer
 
     return list(Stemmer.Stemmer(STEMMER).stemWords(words))
-
-
-# Names that are also ordinary words or places: in text without case they would swamp the counts.
-COMMON_WORDS = frozenset(
-    """
-    ace amber angel april art ash aspen august autumn bailey barb baron basil bear beau bee belle
-    berlin berry bill birch blaze bliss blossom blue blythe bonny booker brandy breeze brook buck
-    bud buddy buffy buster cam cameo candy carol carter cash cat cedar celeste chad chance chancey
-    chandler charity chase chastity cherry chin china chip christian christmas chuck cinnamon city
-    clay cliff clover coal columbus constance cook cooper coral cordell cotton courtney crystal
-    daily daisy dale dallas darling dawn dean deed denim denver desire destiny dewey diamond dick
-    dot dove drew duke dusk dusty eagle earl early easter ebony echo eden elder else ember emerald
-    era essence eve evening ever faith fallen fate faun fawn fay fern florence forest forrest foster
-    fox frank freeman gale garland garnet garrison gay gem gene genesis genius german ginger glen
-    glory golden good grace grady grant green grove guy hall happy harley harmony harp harvest haven
-    hazel heart heath heather heaven herb hero hollow holly honey honor hope houston hunter hyacinth
-    iris isle israel ivory ivy jack jade jam jasmine jasper jay jersey jesus jewel job joy july june
-    junior justice kale karma king kitty lace lady lake lance land lane lark latin laurel lavender
-    leaf lee leisure les liberty lily lincoln linen loan long lord lot lotus love low loyal loyalty
-    luck lucky magnolia major man mandarin many maple march margarita marina marine mariner mark
-    mars marsh mason mat may mead meadow melody mercedes mercy merit merry mike mil miles minor
-    minty miracle misty modesty monday monroe moon mustang my myrtle nickel noble noel north ocean
-    olive opal oral orange orchid osage own oz page pansy paris parker passion pat patience pax
-    peace peach pearl peg penny pet petal petunia pierce pilot pleasant poppy porter precious price
-    prince princess prudence purple queen quest rain raven ray rebel red reed reef regal regent
-    reign rich river robin rock rocky rod roman romeo rose rosemary rosy royal ruby rue russet rusty
-    rye sable sage salina sandy santa santiago savanna savannah scarlet season see senna serenity
-    shad shade shadow shan shell shelter sherry shiloh sierra silver sky slate sol soldier sonny
-    sparkle spring star sterling stone storm stormy sugar summer sun sunday sunny sunshine sylvan
-    tad talon tanner tawny taylor teal teddy temple tennessee terrace thorn tiger timber tiny toby
-    topaz treasure trinity troy true truth tuesday tulip tyler unique urban valentine van velvet
-    venus vernal victor victory viola violet virginia virtue vista wade ward washington wave way
-    wells west will willow win windy winter wolf wood worth york young zion
-    """.split()
-)

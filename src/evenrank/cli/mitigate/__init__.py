@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from evenrank.cli.mitigate import balance, counterfactual, feedback, reranking, sweep, training_sets
+from evenrank.cli.mitigate import balance, feedback, reranking, swap, sweep, training_sets
 
 app = typer.Typer(help="Re-balance rankings and judgments.", no_args_is_help=True)
 app.command("feedback")(feedback.feedback_command)
@@ -13,7 +13,6 @@ app.command("constrain")(reranking.constrain_command)
 app.command("rebalance")(reranking.rebalance_command)
 app.command("negatives")(training_sets.negatives_command)
 app.command("sweep")(sweep.sweep_command)
-app.command("swap")(counterfactual.swap_command)
-app.command("counterfactual")(counterfactual.counterfactual_command)
+app.command("swap")(swap.swap_command)
 app.command("balance")(balance.balance_command)
 app.command("judgments")(training_sets.judgments_command)

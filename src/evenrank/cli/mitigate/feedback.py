@@ -115,7 +115,7 @@ def feedback_command(
         evenrank mitigate feedback --index idx --queries queries.tsv --qrels qrels.txt --lambdas 0,0.5,1
     """
     from evenrank.mitigate.feedback_sweep import feedback
-    from evenrank.rankers.catalogue import parse_settings
+    from evenrank.rankers.registry import parse_settings
 
     ranker = ranker.removesuffix("+rm3")
     settings = parse_settings(ranker, setting or [])
@@ -327,7 +327,7 @@ def _cells(effects: Sequence[Effect], wide: bool) -> list[str]:
         value = effect.measurement.value
         if _signed(effect):
             cells += [number(value, "+.3f")] if wide else []
-            cells.append(number(effect.measurement.summary.abs, ".3f") + star)
+            cells.append(number(effect.measurement.abs, ".3f") + star)
         else:
             cells.append(number(value, ".3f") + star)
         if wide and _falls(effect):

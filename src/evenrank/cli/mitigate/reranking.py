@@ -17,7 +17,7 @@ from evenrank.cli.common import deliver, note, progress_bar
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
-    from evenrank.mitigate.constrain.reranking import Constrained
+    from evenrank.mitigate.constrain import Constrained
     from evenrank.mitigate.rebalancing import Rebalanced
 
 
@@ -77,7 +77,7 @@ def constrain_command(
     """
     from evenrank.data.runs import write_run
     from evenrank.measures.inputs import run_name
-    from evenrank.mitigate.constrain.reranking import constrain
+    from evenrank.mitigate.constrain import constrain
 
     if given.tally is not None and given.docs is not None:
         raise InputError("--tally and --docs are both given; give one")

@@ -6,104 +6,240 @@ Conveyed by Ranking Algorithms, Information Processing & Management 57(6), 2020.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from ir_measures.measures import ParamInfo
 
-from evenrank.data.read import described, fingerprint
+from evenrank import stats
+from evenrank.data.read import read_queries
 from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure, Param, PerQuery, register
-from evenrank.measures.gsr.results import compare_reinforcement, measure_reinforcement
-from evenrank.measures.gsr.slope import DISCOUNTS, Ints
-from evenrank.measures.gsr.study import Study
-from evenrank.measures.lists import WHOLE_LIST, RankedLists
-from evenrank.measures.results import Change, Measurement, Options
-from evenrank.measures.views import View
+from evenrank.measures.compare import Change
+from evenrank.measures.evaluate import labels_of, left_out
+from evenrank.measures.explain import Attribution, largest_first, summed
+from evenrank.measures.gsr import slope
+from evenrank.measures.gsr.slope import DISCOUNTS, Fitted, Line, SlopeSummary
+from evenrank.measures.gsr.study import Study, cut
+from evenrank.measures.lists import WHOLE_LIST, Ints, RankedLists, View, ranked_queries
+from evenrank.measures.results import Measurement, Options
+from evenrank.text.tokens import tokens
+
+EQUAL = "all queries are equally gendered"
+"""Why no line can be fitted."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reinforcement(Measurement):
+    """GSR of one run. Values by query are contributions, for attribution and not for intervals.
+
+    Attributes
+    ----------
+    fitted
+        The genderedness of queries (`x`) and lists (`y`), and the line through them, with r and its
+        standard error.
+    baselines
+        GSR of the perfect engine (all and only the relevant documents, if qrels are given) and of
+        documents drawn at random.
+    """
+
+    fitted: Fitted = field(kw_only=True)
+    line: Line | None = None
+    others: Callable[[], dict[str, SlopeSummary]] = dict
+
+    @cached_property
+    def baselines(self) -> dict[str, SlopeSummary]:
+        return self.others()
+
+    @property
+    def relative(self) -> float | None:
+        """(GSR − GSR of the perfect engine) / GSR of the perfect engine, which is cut at the same depth.
+
+        None where the perfect engine's is not above 0: then there is no stereotype in the judgments for
+        others to exceed.
+        """
+        perfect = self.baselines["perfect"].value if "perfect" in self.baselines else None
+        if self.value is None or perfect is None or perfect <= 0:
+            return None
+        return (self.value - perfect) / perfect
+
+    @property
+    def points(self) -> pl.DataFrame:
+        """The queries as points (Figures 8 and 9 of the paper): query_id, x, y and contribution."""
+        if self.line is None:
+            raise InputError(f"{self.measure} of {self.run} is undefined; there is no line to draw")
+        columns = {"x": self.fitted.x, "y": self.fitted.y, "contribution": self.values}
+        return pl.DataFrame({"query_id": self.query_ids, **columns})
+
+    def to_dict(self, per_query: bool = False) -> dict[str, Any]:
+        line = self.line
+        about = {
+            "r": None if line is None or math.isnan(line.r) else line.r,
+            "p": None if line is None else line.p,
+            "error": None if line is None else line.error,
+            "relative": self.relative,
+            **{name: baseline.to_dict() for name, baseline in self.baselines.items()},
+        }
+        return super().to_dict(per_query) | about
 
 
 class Genderedness(View):
     """Queries and documents as the genderedness of their words."""
 
     NEEDED = "the text of documents and queries; give docs and queries"
-    WHOLE_LIST = True
+
+    @cached_property
+    def texts(self) -> Any:
+        """What tells the genderedness of texts, from vectors or the shipped table."""
+        from evenrank.vectors.texts import gendered_texts  # loads numba
+
+        given = self.inputs.given
+        return gendered_texts(given.get("vectors"), pairs=given.get("pairs"))
 
     def check(self) -> None:
         if self.inputs.docs is None or self.inputs.queries is None:
             raise InputError(f"{self.measures[0]} needs {self.NEEDED}")
 
-    @property
-    def name(self) -> str:
-        texts, inputs = self.inputs.genderedness, self.inputs
-        table = pl.DataFrame({"word": texts.vocabulary, "g": texts.values})
-        assert inputs.docs is not None  # `check` sees to it
-        docs = pl.DataFrame({"docs": [inputs.docs.fingerprint()]})
-        words = described(fingerprint([table], numbers=True))
-        hashed = fingerprint([inputs.queries, inputs.background, words, docs])[:8]
-        return hashed + ("" if self.missing == "error" else f",{self.missing}")
-
     def provenance(self) -> dict[str, Any]:
-        texts = self.inputs.genderedness
-        return {"genderedness": texts.stopping(self.measures[0]["stop_words"]).provenance}
+        return {"genderedness": self.texts.stopping(self.measures[0]["stop_words"]).provenance}
 
     def prepare(self, seed: int = 0) -> None:
         """Read queries and documents, once for all runs (and for each list of stop words)."""
         self.check()
-        self.studies = self._studies(self.inputs.runs, self.measures, self.inputs.qrels, seed=seed)
-
-    def _studies(
-        self,
-        runs: Mapping[str, pl.DataFrame],
-        measures: Sequence[Any],
-        qrels: pl.DataFrame | None,
-        *,
-        baselines: bool = True,
-        seed: int = 0,
-    ) -> dict[str, Study]:
-        """The study of each list of stop words."""
-        assert self.inputs.queries is not None  # `check` sees to it
-        return {
-            stop_words: Study(
-                runs,
-                [measure for measure in measures if measure["stop_words"] == stop_words],
-                self.inputs.genderedness.stopping(stop_words),
-                docs=self.inputs.docs,
-                queries=self.inputs.queries,
-                qrels=qrels,
-                missing=self.missing,
-                seed=seed,
-                baselines=baselines,
-            )
-            for stop_words in dict.fromkeys(measure["stop_words"] for measure in measures)
+        sharing: dict[Any, list[Any]] = {}
+        for measure in self.measures:
+            sharing.setdefault(measure["stop_words"], []).append(measure)
+        self.studies = {
+            stop_words: Study(self.inputs, measures, self.texts.stopping(stop_words), seed)
+            for stop_words, measures in sharing.items()
         }
 
-    def values(
-        self, run: pl.DataFrame, measures: Sequence[Any], qrels: pl.DataFrame | None = None
-    ) -> dict[BiasMeasure, dict[str, float]]:
-        queries = self.inputs.queries
-        assert queries is not None  # `check` sees to it
-        present = {*run["query_id"].unique().to_list()}
-        if qrels is not None:
-            present |= {*qrels["query_id"].to_list()}
-        count = sum(query in present for query in queries["query_id"].to_list())
-        if 2 * count <= len(queries):  # one batch of several: its slope is not the slope of all
-            raise InputError(
-                f"{measures[0]} is a slope over all queries, but only {count:,} of the {len(queries):,} "
-                "bound ones are judged or ranked; evaluate without batch_size, and bind the queries that "
-                "are evaluated"
-            )
-        studies = self._studies({"the run": run}, measures, qrels, baselines=False)
-        return {m: studies[m["stop_words"]].contributions("the run", m) for m in measures}
-
     def measured(self, name: str, run: pl.DataFrame, options: Options) -> list[Measurement]:
-        results: dict[Any, Measurement] = {}
-        for stop_words, study in self.studies.items():
-            measures: Any = [measure for measure in self.measures if measure["stop_words"] == stop_words]
-            for result in measure_reinforcement(name, run, measures, study, self.inputs, options):
-                results[result.measure] = result
-        return [results[measure] for measure in self.measures]
+        ranked = ranked_queries(run).to_list()
+        return [self._measurement(name, ranked, measure, options) for measure in self.measures]
+
+    def _measurement(self, name: str, ranked: list[str], measure: Any, options: Options) -> Reinforcement:
+        """GSR of a run, over all its queries unless `only` chooses some."""
+        study = self.studies[measure["stop_words"]]
+        labels, only = self.inputs.genders, options.only or "all"
+        label = labels_of(study.query_ids, labels)
+        masks = {
+            other: (label == other).fill_null(False).to_numpy()
+            for other in label.drop_nulls().unique().sort().to_list()
+        }
+        chosen = np.ones(len(label), bool)
+        if only != "all":
+            chosen = masks.pop(only, ~chosen)
+        depths = measure.depths(study.relevant, len(study.x))
+        top = cut(study.lists[name], depths)
+        fitted = study.fit(top, measure, chosen)
+        defined = fitted.line is not None
+        ids = study.query_ids.gather(fitted.queries if defined else [])
+        return Reinforcement(
+            **vars(fitted.summary(options)),
+            run=name,
+            measure=measure,
+            left_out=left_out(
+                dict.fromkeys([*study.query_ids.to_list(), *ranked]),
+                set(ids.to_list()),
+                labels=labels,
+                only=only,
+                otherwise="the query has no text",
+                reasons=_reasons(study, depths, set(ranked), fitted),
+            ),
+            query_ids=ids,
+            values=fitted.contributions if defined else np.zeros(0),
+            part_values=fitted.parts if defined else {},
+            only=None if labels is None else only,
+            subsets={}
+            if options.only is not None
+            else {other: study.fit(top, measure, mask).summary(options) for other, mask in masks.items()},
+            notes=_notes(name, study, fitted, self.inputs.ties),
+            attribution=attribution(study, fitted) if options.explain and defined else None,
+            fitted=fitted,
+            others=partial(study.baselines, measure, chosen, options),
+        )
+
+
+def _reasons(study: Study, depths: Ints, ranked: set[str], fitted: Fitted) -> dict[str, str]:
+    """Return for each query without a value why it has none; the first reason that applies."""
+    used = {*fitted.queries.tolist()}
+    reasons = {}
+    for row, query in enumerate(study.query_ids.to_list()):
+        if row in used:
+            reasons[query] = EQUAL
+        elif np.isnan(study.x[row]):
+            reasons[query] = "the query has no word with a value"
+        elif depths[row] == 0:
+            reasons[query] = "no relevant document"
+        elif query not in ranked:
+            reasons[query] = "nothing ranked"
+        else:
+            reasons[query] = "no ranked document has a value"
+    return reasons
+
+
+def _notes(name: str, study: Study, fitted: Fitted, ties: str) -> tuple[str, ...]:
+    notes = []
+    absent, total = study.absent[name]
+    if absent:
+        action = "skipped" if study.missing == "skip" else "counted as having no value"
+        notes.append(f"{absent:,} of {total:,} ranked documents are not in the collection: {action}")
+    if fitted.line is None and len(fitted.x):
+        reason = "only one query has a value" if len(fitted.x) == 1 else EQUAL
+        notes.append(f"undefined: {reason}, and no line can be fitted")
+    absent = 0 if study.perfect is None else int((study.perfect.docs < 0).sum())
+    if absent:
+        notes.append(f"{absent:,} relevant documents are not in the collection")
+    if ties == "expected":
+        notes.append("tied documents stay in the order of their ids: GSR has no mean over orders")
+    return tuple(notes)
+
+
+def attribution(study: Study, fitted: Fitted) -> Attribution:
+    """What each word, document and query adds to the slope; exact, and each frame adds up to it."""
+    assert fitted.line is not None
+    texts = study.texts
+    held = ~np.isnan(fitted.entries.values)
+    owner, rows, _, _ = fitted.entries.where(held)
+    by_word = texts.word_shares(
+        study.query_texts,
+        study.words,
+        fitted.queries[owner],
+        rows,
+        fitted.coefficients[held],
+        float(fitted.y.mean()),
+    )
+    used = np.flatnonzero(by_word)
+    sides = ("positive", "negative") if texts.other_pairs else ("female", "male")
+    words = pl.DataFrame(
+        {
+            "group": [sides[0] if texts.values[i] > 0 else sides[1] for i in used.tolist()],
+            "word": [texts.vocabulary[i] for i in used.tolist()],
+            "contribution": by_word[used],
+        },
+        schema={"group": pl.String, "word": pl.String, "contribution": pl.Float64},
+    )
+    documents = summed(
+        pl.DataFrame(
+            {"doc_id": study.doc_ids.gather(rows), "queries": 1.0, "contribution": fitted.shares[held]}
+        ),
+        ["doc_id"],
+        ["queries", "contribution"],
+    ).with_columns(pl.col("queries").cast(pl.Int64))
+    ids = study.query_ids.gather(fitted.queries)
+    queries = pl.DataFrame({"query_id": ids, "contribution": fitted.contributions / len(fitted.x)})
+    return Attribution(
+        value=fitted.line.slope,
+        words=largest_first(words, ["word"]),
+        documents=largest_first(documents, ["doc_id"]),
+        queries=largest_first(queries, ["query_id"]),
+    )
 
 
 class StereotypeReinforcement(BiasMeasure):
@@ -127,7 +263,6 @@ class StereotypeReinforcement(BiasMeasure):
     """
 
     __name__ = NAME = "GSR"
-    PRETTY_NAME = "Gender stereotype reinforcement"
     SHORT_DESC = "Slope of the lists' genderedness on the queries'."
     MEANING = (
         "Whether results use the gendered language that their queries suggest: the slope of one on the "
@@ -135,7 +270,7 @@ class StereotypeReinforcement(BiasMeasure):
     )
     INTERPRETATION = "above 0 follows the stereotype"
     REFERENCE = "a perfect engine"
-    SIGNED = True
+    PREFERRED = "zero"
     VIEW = Genderedness
     NEEDS = frozenset({"docs", "queries"})
     ALTERNATIVES = {"qrels": "a depth, as in GSR@10"}  # noqa: RUF012
@@ -176,9 +311,29 @@ class StereotypeReinforcement(BiasMeasure):
     def compare(
         self, mine: Measurement, theirs: Measurement, *, confidence: float = 0.95, seed: int = 0
     ) -> Change:
-        """Compare two runs, see `compare_reinforcement`; the change has no values by query."""
-        comparison = compare_reinforcement(mine, theirs, confidence=confidence, seed=seed)  # type: ignore[arg-type]
-        return Change(comparison, pl.Series("query_id", [], dtype=pl.String), np.zeros(0))
+        """Compare how much two runs, measured in one call, reinforce stereotypes, over the queries of both.
+
+        The difference is the slope of the differences between the lists. The interval draws queries, the same
+        for both runs, and refits both slopes. p is that of a permutation test in which the two lists of a
+        query change places. The change has no values by query.
+        """
+        if not isinstance(mine, Reinforcement) or not isinstance(theirs, Reinforcement):
+            raise InputError(f"there is nothing to compare; give two measurements of {self}")
+        first, second = mine.fitted, theirs.fitted
+        _, left, right = np.intersect1d(first.queries, second.queries, return_indices=True)
+        x, difference = first.x[left], first.y[left] - second.y[right]
+        if mine.measure != theirs.measure or not np.array_equal(x, second.x[right]):
+            raise InputError("the two differ in measure, queries or vectors; measure them in one call")
+        line = slope.fit(x, difference)
+        result = stats.Comparison(None, None, None, None, None, "", "permutation", len(x))
+        if line is not None and first.line is not None and second.line is not None:
+            interval = stats.bootstrap(slope.slopes, x, difference, confidence=confidence, seed=seed)
+            terms = (x - x.mean()) * difference
+            p = stats.paired(terms, np.zeros(len(terms)), test="permutation", seed=seed).p
+            result = stats.Comparison(
+                line.slope, interval.low, interval.high, p, None, "", "permutation", len(x), line.slope
+            )
+        return Change(result, pl.Series("query_id", [], dtype=pl.String), np.zeros(0))
 
     def per_query(self, lists: RankedLists) -> PerQuery:
         raise InputError(f"{self} is not computed from a tally; use evenrank.measure")
@@ -186,3 +341,38 @@ class StereotypeReinforcement(BiasMeasure):
 
 GSR = StereotypeReinforcement()
 register(GSR)
+
+
+class GenderedQuery(NamedTuple):
+    """A query, how far it leans, and each of its words with its own leaning (None: it does not count)."""
+
+    query_id: str
+    text: str
+    g: float
+    words: tuple[tuple[str, float | None], ...]
+
+
+def most_gendered(
+    queries: Any, vectors: Any = None, *, count: int = 10, pairs: Any = None
+) -> tuple[list[GenderedQuery], list[GenderedQuery]]:
+    """Return the queries that lean most to the positive (female) side, and to the negative; furthest first.
+
+    Figure 7 of the paper. There are fewer than `count` where fewer queries lean to a side. Ties keep the
+    order of the queries.
+    """
+    from evenrank.vectors.texts import gendered_texts
+
+    table, texts = read_queries(queries), gendered_texts(vectors, pairs=pairs)
+    g = texts.of_texts(table["text"].to_list())
+    value = dict(zip(texts.vocabulary, texts.values.tolist(), strict=True))
+
+    def gendered_query(row: int) -> GenderedQuery:
+        query_id, text = table.row(row)
+        words = tuple((word, value.get(word)) for word in tokens(text))
+        return GenderedQuery(query_id, text, float(g[row]), words)
+
+    def most(sign: int) -> list[GenderedQuery]:
+        order = np.argsort(-sign * g, kind="stable")
+        return [gendered_query(row) for row in order[sign * g[order] > 0][:count].tolist()]
+
+    return most(1), most(-1)

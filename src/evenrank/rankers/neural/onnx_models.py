@@ -21,9 +21,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from evenrank.data.files import one_line
+from evenrank.data.files import cache_dir, one_line
 from evenrank.errors import InputError
-from evenrank.text.cache import root
 
 Backend = Literal["torch", "onnx", "onnx-int8"]
 
@@ -124,7 +123,7 @@ class OnnxModel:
 
 def exported(model: Any, fingerprint: str, output: str, *, small: bool) -> Path:
     """The file of a model for onnxruntime, written now if it is not there."""
-    folder = root() / "onnx" / fingerprint
+    folder = cache_dir() / "onnx" / fingerprint
     whole, quantised = folder / "model.onnx", folder / "model-int8.onnx"
     if not whole.is_file():
         folder.mkdir(parents=True, exist_ok=True)

@@ -17,9 +17,9 @@ from evenrank.rankers.base import Progress
 from evenrank.rankers.neural.candidates import Candidates, Doubles
 
 if TYPE_CHECKING:
-    from evenrank.rankers.dense import Encoder
+    from evenrank.rankers.encoder import Encoder
+    from evenrank.rankers.encodings import Encodings
     from evenrank.rankers.neural.candidates import FirstStage
-    from evenrank.rankers.neural.encodings import Encodings
     from evenrank.rankers.neural.head import Head, HeadSettings
     from evenrank.rankers.neural.interaction import Interaction, Vocabulary
 
@@ -138,8 +138,8 @@ class HeadReranker:
         self.facts = dict(facts)
 
     def score(self, pairs: Candidates, *, progress: Progress | None = None) -> Doubles:
+        from evenrank.rankers.encodings import encode_pairs
         from evenrank.rankers.neural.candidates import scored
-        from evenrank.rankers.neural.encodings import encode_pairs
         from evenrank.rankers.neural.head import VectorPairs
 
         read = VectorPairs(pairs, *encode_pairs(self.encodings, pairs, progress), self.scale)
@@ -166,8 +166,8 @@ class HeadReranker:
         """The head in a folder; the encoder has to be the one it was trained with."""
         from safetensors.torch import load
 
+        from evenrank.rankers.encodings import Encodings
         from evenrank.rankers.neural.candidates import FirstStage
-        from evenrank.rankers.neural.encodings import Encodings
         from evenrank.rankers.neural.head import Head, HeadSettings, facts_of
 
         settings = HeadSettings(**config["settings"])
@@ -183,7 +183,7 @@ class HeadReranker:
 
 def head_encoder(settings: HeadSettings) -> Encoder:
     """The encoder that a head reads."""
-    from evenrank.rankers.dense import Encoder
+    from evenrank.rankers.encoder import Encoder
 
     return Encoder(settings.encoder, max_length=settings.max_length, similarity="cosine")
 
@@ -192,7 +192,7 @@ class BiEncoderReranker:
     """Cosine, or product, of the vectors of query and document."""
 
     def __init__(self, encoder: Encoder, *, facts: Mapping[str, Any] | None = None) -> None:
-        from evenrank.rankers.neural.encodings import Encodings
+        from evenrank.rankers.encodings import Encodings
 
         self.name = "bi-encoder"
         self.encoder = encoder
@@ -200,7 +200,7 @@ class BiEncoderReranker:
         self.facts = dict(facts or {})
 
     def score(self, pairs: Candidates, *, progress: Progress | None = None) -> Doubles:
-        from evenrank.rankers.neural.encodings import encode_pairs
+        from evenrank.rankers.encodings import encode_pairs
 
         queries, documents = encode_pairs(self.encodings, pairs, progress)
         values = np.empty(len(pairs))
@@ -222,8 +222,8 @@ def with_projection(
     reranker: Reranker, projection: str | os.PathLike[str] | None = None, strength: float = 1.0
 ) -> Reranker:
     """The same re-ranker with queries changed by a gender projection; refused if it compares no vectors."""
-    from evenrank.rankers.neural.encodings import ProjectedEncodings
-    from evenrank.vectors.debias import GenderProjection
+    from evenrank.rankers.encodings import ProjectedEncodings
+    from evenrank.rankers.projection import GenderProjection
 
     if projection is None:
         return reranker

@@ -193,13 +193,13 @@ def make_reranker(
     if hybrid:
         raise InputError("--hybrid is for trained models; without one: --model hybrid")
     if name == "llm":
-        from evenrank.rankers.neural.language import language_model
+        from evenrank.rankers.llm import language_model_reranker
 
         if "checkpoint" in settings:
             raise InputError("checkpoint is no setting; it follows the name, as in llm:CHECKPOINT")
-        return language_model(checkpoint or None, **settings)
+        return language_model_reranker(checkpoint or None, **settings)
     if name in ("bi-encoder", "hybrid"):
-        from evenrank.rankers.dense import Encoder
+        from evenrank.rankers.encoder import Encoder
 
         hints = get_type_hints(Encoder.__init__)
         types = {key: hints[key] for key in ("batch", "max_length", "backend")} | _PROJECTION
@@ -349,7 +349,7 @@ def language_model_ranker(
 def _in_two_stages(
     name: str, index: Index, model: Any, first: str, candidates: int, keep_rest: bool
 ) -> Ranker:
-    from evenrank.rankers.catalogue import make
+    from evenrank.rankers.registry import make
 
     check_whole("candidates", candidates)
     index.docs  # noqa: B018  says at once if there is no text
@@ -435,15 +435,14 @@ class _Dense:
         self, saved: Any, index: Index, projection: str | None, strength: float, *, allowed: bool
     ) -> None:
         from evenrank.rankers.dense import DenseRanker
-        from evenrank.vectors.debias import GenderProjection
+        from evenrank.rankers.projection import GenderProjection
 
         self.name = saved.kind
         self._saved, self._allowed = saved, allowed
-        encoder = saved.reranker.encoder
-        opened = None if projection is None else GenderProjection.open(projection, encoder.facts())
-        self._ranker = DenseRanker(
-            index, encoder, half=False, approximate=False, projection=opened, strength=strength
-        )
+        encodings = saved.reranker.encodings
+        facts = encodings.encoder.facts()
+        opened = None if projection is None else GenderProjection.open(projection, facts)
+        self._ranker = DenseRanker(index, encodings, projection=opened, strength=strength)
 
     def rank(
         self, queries: pl.DataFrame, *, depth: int = 1000, progress: Progress | None = None

@@ -27,8 +27,7 @@ import numpy.typing as npt
 import polars as pl
 import xxhash
 
-from evenrank.data.files import one_line
-from evenrank.data.model_files import HEADER, is_model, packed, read_model, write_model
+from evenrank.data.files import HEADER, is_model, one_line, packed, read_model, write_model
 from evenrank.errors import InputError
 from evenrank.rankers.neural.onnx_models import Backend, OnnxModel, check_backend
 from evenrank.rankers.neural.rerankers import (
@@ -172,7 +171,7 @@ def _opened(
             weights = (content for name, content in sorted(files.items()) if name.endswith(".safetensors"))
             model = OnnxModel(model, xxhash.xxh3_128_hexdigest(b"".join(weights)), backend)
         return CrossEncoderReranker(model, facts=config["facts"])
-    from evenrank.rankers.dense import Encoder
+    from evenrank.rankers.encoder import Encoder
 
     encoder = Encoder(path / ENCODER, max_length=settings["max_length"], backend=backend)
     return BiEncoderReranker(encoder, facts=config["facts"])

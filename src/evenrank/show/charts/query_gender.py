@@ -7,7 +7,6 @@ Figs. 8 and 9); and what neutral queries resemble: the lists of their female or 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
@@ -17,10 +16,10 @@ import polars as pl
 from evenrank.auditing.black_box import VariantAudit, VariantLean
 from evenrank.auditing.result import Audit
 from evenrank.measures.base import short
+from evenrank.measures.compare import LEVEL
 from evenrank.measures.disparity import MIN_QUERIES
-from evenrank.measures.gsr.results import Reinforcement
-from evenrank.measures.pairs import LEVEL
-from evenrank.psychology import Characteristic, JudgmentsAudit, RankingsAudit
+from evenrank.measures.gsr.measure import Reinforcement
+from evenrank.psychology import PsychologyAudit
 from evenrank.show.charts.theme import LINES, finished, group_colour, named, reach, told_apart, zero_line
 from evenrank.show.charts.values import intervals
 from evenrank.show.figure import RUNS, SHARED, Figure, Section, first_of, slug
@@ -59,9 +58,9 @@ def psychology_figures(given: Any) -> list[Figure]:
     if given is None:
         return []
     means = [
-        (one.process, one.name, gender, mean)
-        for one in given.characteristics
-        for gender, mean in one.means.items()
+        (row["process"], row["characteristic"], gender, row[gender])
+        for row in given.characteristics.iter_rows(named=True)
+        for gender in given.queries
     ]
     bars = pl.DataFrame(means, ["process", "characteristic", "gender", "percent"], orient="row")
     counts = ", ".join(f"{count:,} {gender}" for gender, count in given.queries.items())
@@ -86,35 +85,23 @@ def psychology_figures(given: Any) -> list[Figure]:
     return rows
 
 
-@dataclass(frozen=True)
-class Psychology:
-    """What the section says: where the texts come from, how many queries, what differs."""
-
-    where: str
-    queries: Mapping[str, int]
-    characteristics: Sequence[Characteristic]
-    established: list[Characteristic]
-
-
 def psychology_section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
-    given = more.get("psychology") or audit.psychology
+    """The characteristics of the judged documents, or of the baseline's top results."""
+    given: PsychologyAudit | None = more.get("psychology") or audit.psychology
     figures = psychology_figures(given)
     if given is None or not figures:
         return None
-    content = {"found": _found(given)}
+    compared = given.mirrored()
+    if given.at is not None:
+        compared = compared.filter(run=given.baseline)
+    rows = compared.sort(pl.col("g").fill_null(0).abs(), descending=True, maintain_order=True).to_dicts()
+    content = {
+        "where": given.baseline if given.at is None else f"top {given.at} results of {given.baseline}",
+        "queries": given.queries,
+        "characteristics": rows,
+        "established": [row for row in rows if row["p_holm"] is not None and row["p_holm"] < LEVEL],
+    }
     return Section("psychology", "Psychological characteristics", "", figures, "psychology.html", content)
-
-
-def _found(given: JudgmentsAudit | RankingsAudit) -> Psychology:
-    """The characteristics of the judged documents, or of the baseline's top results."""
-    if isinstance(given, RankingsAudit):
-        where = f"top {given.at} results of {given.baseline}"
-    else:
-        where = "judged documents"
-    result = given.characteristics
-    clear = [one for one in result if one.p_holm is not None and one.p_holm < LEVEL]
-    ordered = sorted(result, key=lambda one: -abs(one.welch.effect or 0))
-    return Psychology(where, given.queries, ordered, sorted(clear, key=ordered.index))
 
 
 def association_histogram(frame: pl.DataFrame) -> Any:
@@ -290,9 +277,9 @@ def stereotype_figures(audit: Audit) -> list[Figure]:
         points = m.points.select(
             query.str.slice(0, 90).alias("query"), x=-pl.col("x"), y=-pl.col("y"), contribution="contribution"
         )
-        perfect_line = m.baseline_lines["perfect"].line if "perfect" in m.baseline_lines else None
         shown = sampled(points)
         low, high = float(points["x"].min()), float(points["x"].max())  # type: ignore[arg-type]
+        perfect_line = m.baselines["perfect"].line if "perfect" in m.baselines else None
         lines = [("this run", m.line), ("perfect engine", perfect_line)]
         ends = pl.DataFrame(
             [

@@ -12,7 +12,7 @@ from evenrank.auditing.result import Audit
 from evenrank.auditing.stages import Trace
 from evenrank.measures.base import preferred_direction
 from evenrank.measures.parse import parse
-from evenrank.mitigate.preferences import MirrorTest
+from evenrank.mitigate.mirror import Mirror
 from evenrank.show.charts.theme import finished, named, zero_line
 from evenrank.show.charts.values import intervals
 from evenrank.show.figure import Figure, Section, slug
@@ -95,7 +95,7 @@ def _colours(measure: str) -> tuple[str, str]:
     return {"high": ("good", "bad"), "low": ("bad", "good")}.get(preferred_direction(wanted), groups)
 
 
-def preference_figures(found: MirrorTest) -> list[Figure]:
+def preference_figures(found: Mirror) -> list[Figure]:
     """Preference and content of each ranker, with their intervals."""
     rows = [
         (part, row.ranker, value.value, value.low, value.high, row.queries)

@@ -1,0 +1,220 @@
+"""The rankers by name, and `er.search`: one call from queries to a run, whatever is searched.
+
+Each family is imported when one of its names is asked for, not before.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import polars as pl
+
+from evenrank.data.docs import SUFFIXES
+from evenrank.data.files import is_model, model_kind
+from evenrank.data.read import read_queries
+from evenrank.data.schema import listing, show
+from evenrank.errors import InputError, closest_match
+from evenrank.rankers.base import Progress, Ranker, as_ranker
+from evenrank.rankers.settings import convert, read_pairs
+
+if TYPE_CHECKING:
+    from evenrank.rankers.index import Index
+
+
+class Entry(NamedTuple):
+    """Where a ranker's factory is, and the arguments that its name stands for."""
+
+    target: str  # module:function
+    fixed: Mapping[str, Any] = {}
+    indexed: bool = True  # does it search an index
+
+
+RANKERS: dict[str, Entry] = {
+    "bm25": Entry("evenrank.rankers.lexical:bm25"),
+    "qld": Entry("evenrank.rankers.lexical:qld"),
+    "tfidf": Entry("evenrank.rankers.lexical:tfidf"),
+    "bm25+rm3": Entry("evenrank.rankers.feedback:rm3", {"model": "bm25"}),
+    "qld+rm3": Entry("evenrank.rankers.feedback:rm3", {"model": "qld"}),
+    "w2v_add": Entry("evenrank.rankers.word_vectors:w2v_add"),
+    "w2v_si": Entry("evenrank.rankers.word_vectors:w2v_si"),
+    "dense": Entry("evenrank.rankers.dense:dense"),
+    "hybrid": Entry("evenrank.rankers.neural.reranking:hybrid_ranker"),
+    "cross-encoder": Entry("evenrank.rankers.neural.reranking:cross_encoder_ranker"),
+    "llm": Entry("evenrank.rankers.neural.reranking:language_model_ranker"),
+    "perfect": Entry("evenrank.rankers.base:perfect", indexed=False),
+    "random": Entry("evenrank.rankers.base:random", indexed=False),
+}
+_TRAINED = "evenrank.rankers.neural.reranking:trained"
+_ENGINE = Entry("evenrank.rankers.remote:engine", indexed=False)
+
+
+def names() -> tuple[str, ...]:
+    """The names of all rankers."""
+    return tuple(RANKERS)
+
+
+def is_engine(where: object) -> bool:
+    """Is this the address of a live engine, such as ``sqlite:///docs.db?table=docs``, or a function?"""
+    return callable(where) or (isinstance(where, str) and "://" in where)
+
+
+def needs_index(name: str) -> bool:
+    """Does this ranker search an index? ``perfect`` and ``random`` are made from judgments."""
+    return _entry(name).indexed
+
+
+def make(name: str, *, index: Index | None = None, **settings: Any) -> Ranker:
+    """The ranker of this name.
+
+    Parameters
+    ----------
+    name
+        One of :func:`names`, the folder of a trained ranker, or the address of a live engine.
+    index
+        What it searches. ``perfect``, ``random`` and live engines do without.
+    settings
+        Its parameters, such as ``k1=0.6``; what the ranker does not know is refused.
+    """
+    entry = _entry(name)
+    factory = _factory(entry)
+    if is_engine(name):  # which settings there are depends on the kind of engine; it checks them
+        return factory(name, **settings)
+    known = _parameters(name)
+    if unknown := [key for key in settings if key not in known]:
+        raise _unknown_setting(name, unknown[0], known)
+    required = [key for key, (_, default) in known.items() if default is inspect.Parameter.empty]
+    if missing := [key for key in required if key not in settings]:
+        raise InputError(f"{name} needs the setting {missing[0]}")
+    if entry.indexed and index is None:
+        raise InputError(f"{name} searches an index; make one with: evenrank index DOCS -o IDX")
+    return as_ranker(factory(index, **entry.fixed, **settings), name if name in RANKERS else None)
+
+
+def settings(name: str) -> tuple[str, ...]:
+    """What can be set for a ranker."""
+    return tuple(_parameters(name))
+
+
+def parse_settings(name: str, given: Iterable[str]) -> dict[str, Any]:
+    """Settings out of texts ``key=value``, each value of the type that the ranker wants."""
+    pairs = read_pairs(given)
+    if is_engine(name):  # which settings there are depends on the kind of engine; it checks them
+        return pairs
+    return convert(pairs, {key: kind for key, (kind, _) in _parameters(name).items()}, name)
+
+
+def _entry(name: str) -> Entry:
+    if is_engine(name):
+        return _ENGINE
+    if name not in RANKERS and is_model(name):  # a folder that `evenrank train` wrote
+        from evenrank.rankers.neural.rerankers import COMPARING
+
+        none = {} if model_kind(name) in COMPARING else {"projection": None, "strength": 1.0}
+        return Entry(_TRAINED, {"model": str(name), **none})
+    if not isinstance(name, str) or name not in RANKERS:
+        near = _near(name, RANKERS) if isinstance(name, str) else ""
+        raise InputError(f"unknown ranker {show(name)}; there are: {', '.join(RANKERS)}{near}")
+    return RANKERS[name]
+
+
+def _unknown_setting(name: str, key: str, known: Iterable[str]) -> InputError:
+    return InputError(f"{name} has no setting {show(key)}; it has: {listing(known)}{_near(key, known)}")
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    close = closest_match(name, known)
+    return f"; did you mean {close}?" if close else ""
+
+
+def _factory(entry: Entry) -> Callable[..., Any]:
+    module, _, function = entry.target.partition(":")
+    built: Callable[..., Any] = getattr(import_module(module), function)
+    return built
+
+
+def _parameters(name: str) -> dict[str, tuple[Any, Any]]:
+    """Type and default of each setting: the factory's arguments behind the first."""
+    entry = _entry(name)
+    parameters = list(inspect.signature(_factory(entry), eval_str=True).parameters.values())[1:]
+    return {
+        each.name: (str if each.annotation is each.empty else each.annotation, each.default)
+        for each in parameters
+        if each.kind is not each.VAR_KEYWORD and each.name not in entry.fixed
+    }
+
+
+def search(
+    where: Any,
+    queries: Any,
+    *,
+    ranker: str = "bm25",
+    depth: int = 1000,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> pl.DataFrame:
+    """Rank documents for each query.
+
+    Parameters
+    ----------
+    where
+        An index, the path of one, or the address of a live engine (``sqlite:///…``, ``postgresql://…``,
+        ``elasticsearch://…``, ``opensearch://…``, ``http://…``). Or a ranker of your own: an object with
+        ``rank(queries, depth)`` that returns a run, or a function ``f(query, depth)`` that returns the
+        results of one query. None for ``perfect`` and ``random``.
+    queries
+        Anything :func:`evenrank.data.read.read_queries` takes; or just a text or a list of texts, which are
+        called q1, q2, ….
+    ranker
+        One of :func:`evenrank.rankers.names`; a live engine ranks by itself.
+    depth
+        Maximum number of documents per query.
+    progress
+        Called with (queries done, queries in all).
+    settings
+        The ranker's parameters, such as ``k1=0.6``.
+
+    Returns
+    -------
+    A run table. Queries for which nothing is found are not in it.
+    """
+    requested = read_queries(_named_texts(queries))
+    return ranker_for(where, ranker, **settings).rank(requested, depth=depth, progress=progress)
+
+
+def _named_texts(queries: Any) -> Any:
+    """Queries by id where only their texts are given: `"nurse"`, or `["nurse", "chief executive"]`."""
+    if isinstance(queries, str):
+        return queries if _names_a_file(queries) else {"q1": queries}
+    if isinstance(queries, list) and queries and all(isinstance(text, str) for text in queries):
+        return {f"q{place}": text for place, text in enumerate(queries, 1)}
+    return queries
+
+
+def _names_a_file(text: str) -> bool:
+    """Whether a text is the name of a file of queries, such as `topics.tsv`, and not a query itself."""
+    if text.startswith(("irds:", "/", "./", "../", "~/")) or Path(text).exists():
+        return True
+    could_be_a_path = "/" in text or not re.search(r"\s", text)
+    return could_be_a_path and re.sub(r"\.(gz|zst)$", "", text.lower()).endswith(SUFFIXES)
+
+
+def ranker_for(where: Any, name: str = "bm25", **settings: Any) -> Ranker:
+    """The ranker of this name on an index, the live engine at this address, or a ranker of the user's own."""
+    if hasattr(where, "rank"):
+        if settings:
+            raise InputError(f"{type(where).__name__} has its settings already; leave out {min(settings)}")
+        return as_ranker(where)
+    if is_engine(where):
+        return make(where, **settings)
+    if where is None:
+        if needs_index(name):
+            raise InputError(f"{name} searches an index; make one with: evenrank index DOCS -o IDX")
+        return make(name, **settings)
+    from evenrank.rankers.index import Index
+
+    return make(name, index=Index.open(where), **settings)
