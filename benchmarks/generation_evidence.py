@@ -190,7 +190,7 @@ WHOLE = {"squad": None, "wiki": 20_000}
 
 def balanced(name: str) -> dict[str, Any]:
     """Extracted queries of documents as missing counterparts, and pairs that read alike."""
-    from evenrank.mitigate.matching import association_scores
+    from evenrank.mitigate.balance import association_scores
 
     train, _, index = collection(name)
     labels = er.classify(train.queries).select("query_id", gender="label")

@@ -38,7 +38,7 @@ _LATER = tuple(
     measures/compare.py show/notebook.py
     auditing/certainty.py stats/equivalence.py auditing/stages.py show/charts/stages.py
     mitigate/projection.py mitigate/mirror.py cli/sources.py
-    measures/document_bias.py mitigate/negatives.py mitigate/filling.py mitigate/judgments.py
+    measures/document_bias.py mitigate/negatives.py mitigate/balance.py mitigate/judgments.py
     mitigate/training_sets.py
     cli/mitigate/training_sets.py
     mitigate/rebalancing.py mitigate/prefixes.py

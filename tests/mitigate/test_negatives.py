@@ -361,7 +361,7 @@ def test_a_penalty_lowers_each_score_by_the_bias_of_its_document() -> None:
 
 
 def test_several_methods_have_one_front() -> None:
-    from evenrank.mitigate.tradeoff import sweeps
+    from evenrank.mitigate.sweep import sweeps
 
     run, qrels, tally = DATA / "bm25.run", DATA / "qrels.txt", er.tally(DATA / "docs.tsv")
     curves = sweeps(["interpolate", "penalty"], run, tally, qrels=qrels, resamples=50)

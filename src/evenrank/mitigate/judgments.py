@@ -9,8 +9,6 @@ document of a male query nearest to it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -30,10 +28,8 @@ from evenrank.text.lexicon import DIMENSIONS, dictionary
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-EXACT = 20_000
-"""Documents of male queries up to which neighbours are found exactly."""
 NEIGHBOURS = 64
-"""Neighbours of each document that an approximate search returns."""
+"""Neighbours of each document that are kept; whose neighbours are all taken is compared with all again."""
 _DIGITS = 9  # of a cosine: what lies beyond depends on the processor
 _CELLS = 1 << 22
 _NONE = -2.0  # below any cosine
@@ -66,9 +62,9 @@ class EvenJudgments(WithAdded):
     provenance: dict[str, Any] = field(default_factory=dict)
     asked: int | None = None
 
-    TELLING = "pairs.tsv"
+    GENDER_FILE = "pairs.tsv"
 
-    def telling(self) -> pl.DataFrame:
+    def gender_table(self) -> pl.DataFrame:
         """The pairs: they say which query is female."""
         return self.pairs
 
@@ -126,8 +122,6 @@ def even_judgments(
     size: int | None = None,
     reuse: bool = False,
     source: Any = None,
-    exact_below: int = EXACT,
-    seed: int = 0,
 ) -> EvenJudgments:
     """Match documents of female and male queries that read alike, and take the nearest pairs.
 
@@ -147,10 +141,6 @@ def even_judgments(
         Otherwise each is taken once: the nearest pair first, ties by the ids of the documents.
     source
         The dictionary, with the 22 categories of the thesis; the open one if not given.
-    exact_below
-        Documents of male queries above which neighbours are approximate (faiss, of the extra ``ann``).
-    seed
-        Of the approximate search.
 
     Examples
     --------
@@ -204,8 +194,6 @@ def even_judgments(
         documents=(numbers[sides["female"]], numbers[sides["male"]]),
         most=most,
         reuse=reuse,
-        exact_below=exact_below,
-        seed=seed,
     )
     if not len(f):
         raise InputError(
@@ -237,7 +225,6 @@ def even_judgments(
             "size": size,
             "reuse": reuse,
             "dictionary": {"name": words.name, "hash": words.hash},
-            "neighbours": "exact" if len(sides["male"]) <= exact_below else "approximate (faiss HNSW)",
         },
         None if size is None else round(ratio * size),
     )
@@ -269,8 +256,6 @@ def nearest_pairs(
     documents: tuple[Ints, Ints] | None = None,
     most: int | None = None,
     reuse: bool = False,
-    exact_below: int = EXACT,
-    seed: int = 0,
 ) -> tuple[Ints, Ints, Doubles]:
     """Rows of matched unit vectors and their distances, the nearest pair first; at most so many.
 
@@ -280,98 +265,58 @@ def nearest_pairs(
     """
     own = np.full(len(female), -1) if documents is None else documents[0]
     theirs = np.arange(len(male)) if documents is None else documents[1]
-    search = _Exact(male, theirs) if len(male) <= exact_below else _Approximate(male, theirs, seed)
-    near, cosine = search.neighbours(female, own)
+    near, cosine = _nearest(female, male, own, theirs)
     best, level = near[:, 0], cosine[:, 0]
     rows = np.flatnonzero(best >= 0)
     if reuse:
         order = rows[np.lexsort((best[rows], rows, -level[rows]))[:most]]
         return order, best[order], angular(level[order])
-    return _one_to_one(female, own, near, cosine, search, len(male) if most is None else most)
+    return _one_to_one(female, male, own, theirs, near, cosine, len(male) if most is None else most)
 
 
 def _one_to_one(
-    female: Doubles, own: Ints, near: Ints, cosine: Doubles, search: Any, most: int
+    female: Doubles, male: Doubles, own: Ints, theirs: Ints, near: Ints, cosine: Doubles, most: int
 ) -> tuple[Ints, Ints, Doubles]:
     """Greedily: whose nearest is taken asks for the next that is free, and waits its turn."""
     import heapq
 
-    free = np.ones(search.size, bool)
+    free = np.ones(len(male), bool)
     place = np.zeros(len(female), np.int64)
     heap = [(-cosine[row, 0], row, int(near[row, 0])) for row in range(len(female)) if near[row, 0] >= 0]
     heapq.heapify(heap)
     rows: list[tuple[int, int, float]] = []
     while heap and len(rows) < most:
-        level, row, other = heapq.heappop(heap)
+        away, row, other = heapq.heappop(heap)
         if free[other]:
             free[other] = False
-            rows.append((row, other, -level))
+            rows.append((row, other, -away))
             continue
         while place[row] < near.shape[1] and (near[row, place[row]] < 0 or not free[near[row, place[row]]]):
             place[row] += 1
         if place[row] < near.shape[1]:
             following, nearness = int(near[row, place[row]]), float(cosine[row, place[row]])
         else:  # all neighbours that were asked for are taken
-            following, nearness = search.next_free(female[row], own[row], free)
+            others = free & (theirs != own[row])
+            level = np.where(others, np.round(male @ female[row], _DIGITS), _NONE)
+            following = int(np.argmax(level)) if others.any() else -1
+            nearness = float(level[following])
         if following >= 0:
             heapq.heappush(heap, (-nearness, row, following))
     f, m, levels = (np.array(column) for column in zip(*rows, strict=True)) if rows else ([], [], [])
     return np.asarray(f, np.int64), np.asarray(m, np.int64), angular(np.asarray(levels, np.float64))
 
 
-class _Exact:
-    """All products, block by block; of each document the nearest few are kept."""
-
-    def __init__(self, male: Doubles, documents: Ints) -> None:
-        self._male = male
-        self._documents = documents
-        self.size = len(male)
-
-    def neighbours(self, female: Doubles, own: Ints) -> tuple[Ints, Doubles]:
-        """Of each row the nearest first; −1, at the end, where there is none or only its own document."""
-        count = min(NEIGHBOURS, self.size)
-        near = np.empty((len(female), count), np.int64)
-        cosine = np.empty((len(female), count))
-        step = max(1, _CELLS // self.size)
-        for start in range(0, len(female), step):
-            block = np.round(female[start : start + step] @ self._male.T, _DIGITS)
-            block[own[start : start + step, None] == self._documents] = _NONE
-            order = np.argsort(-block, axis=1, kind="stable")[:, :count]
-            near[start : start + step] = order
-            cosine[start : start + step] = np.take_along_axis(block, order, 1)
-        near[cosine == _NONE] = -1
-        return near, cosine
-
-    def next_free(self, vector: Doubles, own: int, free: npt.NDArray[np.bool_]) -> tuple[int, float]:
-        others = free & (self._documents != own)
-        if not others.any():
-            return -1, 0.0
-        level = np.where(others, np.round(self._male @ vector, _DIGITS), _NONE)
-        best = int(np.argmax(level))
-        return best, float(level[best])
-
-
-class _Approximate(_Exact):
-    """A graph of neighbours, by faiss; whose neighbours are all taken is matched exactly after all."""
-
-    def __init__(self, male: Doubles, documents: Ints, seed: int) -> None:
-        super().__init__(male, documents)
-        if find_spec("faiss") is None:
-            raise InputError(
-                f"{len(male):,} documents are too many for an exact search; pip install 'evenrank[ann]', or "
-                "raise exact_below"
-            )
-        faiss: Any = import_module("faiss")
-        self._graph = faiss.IndexHNSWFlat(male.shape[1], 32, faiss.METRIC_INNER_PRODUCT)
-        self._graph.hnsw.efConstruction = 200
-        self._graph.hnsw.efSearch = 4 * NEIGHBOURS
-        self._graph.hnsw.rng = faiss.RandomGenerator(seed)
-        self._graph.add(np.ascontiguousarray(male, np.float32))
-
-    def neighbours(self, female: Doubles, own: Ints) -> tuple[Ints, Doubles]:
-        _, near = self._graph.search(np.ascontiguousarray(female, np.float32), NEIGHBOURS)
-        exact = np.einsum("fd,fnd->fn", female, self._male[near])
-        near = np.where(own[:, None] == self._documents[near], -1, near)
-        level = np.where(near >= 0, np.round(exact, _DIGITS), _NONE)
-        order = np.lexsort((near, -level), axis=1)
-        return np.take_along_axis(near, order, 1), np.take_along_axis(level, order, 1)
+def _nearest(female: Doubles, male: Doubles, own: Ints, theirs: Ints) -> tuple[Ints, Doubles]:
+    """Of each row the nearest few first; −1, at the end, where there is none or only its own document."""
+    count = min(NEIGHBOURS, len(male))
+    near = np.empty((len(female), count), np.int64)
+    cosine = np.empty((len(female), count))
+    step = max(1, _CELLS // len(male))
+    for start in range(0, len(female), step):
+        block = np.round(female[start : start + step] @ male.T, _DIGITS)
+        block[own[start : start + step, None] == theirs] = _NONE
+        order = np.argsort(-block, axis=1, kind="stable")[:, :count]
+        near[start : start + step] = order
+        cosine[start : start + step] = np.take_along_axis(block, order, 1)
+    near[cosine == _NONE] = -1
+    return near, cosine

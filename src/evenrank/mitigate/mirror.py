@@ -110,19 +110,10 @@ class Preference:
         return content | {"positive": self.of, "verdict": self.verdict}
 
     def cells(self) -> list[str]:
-        return [
-            self.ranker,
-            self.measure,
-            numbers.signed(self.raw.value),
-            numbers.signed(self.mirrored.value),
-            numbers.signed(self.preference.value),
-            numbers.interval(self.preference.low, self.preference.high),
-            numbers.signed(self.content.value),
-            numbers.interval(self.content.low, self.content.high),
-            numbers.p_value(self.p_holm),
-            f"{self.queries:,}",
-            self.verdict,
-        ]
+        leans = [numbers.signed(self.raw.value), numbers.signed(self.mirrored.value)]
+        parts = [*_bounded(self.preference), *_bounded(self.content)]
+        end = [numbers.p_value(self.p_holm), f"{self.queries:,}", self.verdict]
+        return [self.ranker, self.measure, *leans, *parts, *end]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,20 +168,15 @@ class Shift:
         return asdict(self)
 
     def cells(self) -> list[str]:
-        return [
-            self.ranker,
-            f"{self.queries:,}",
-            f"{self.pairs:,}",
-            numbers.number(self.rank_shift.value, "+.2f"),
-            numbers.interval(self.rank_shift.low, self.rank_shift.high, "+.2f"),
-            numbers.number(self.score_shift.value, "+.2f"),
-            numbers.interval(self.score_shift.low, self.score_shift.high, "+.2f"),
-            numbers.number(self.moved.value, ".1f"),
-            numbers.number(self.male_wins, ".0%"),
-            numbers.number(self.female_wins, ".0%"),
-            numbers.number(self.ties, ".0%"),
-            numbers.p_value(self.p_holm),
-        ]
+        shifts = [*_bounded(self.rank_shift, "+.2f"), *_bounded(self.score_shift, "+.2f")]
+        shares = [numbers.number(each, ".0%") for each in (self.male_wins, self.female_wins, self.ties)]
+        end = [numbers.number(self.moved.value, ".1f"), *shares, numbers.p_value(self.p_holm)]
+        return [self.ranker, f"{self.queries:,}", f"{self.pairs:,}", *shifts, *end]
+
+
+def _bounded(value: Interval, form: str = numbers.SIGNED) -> list[str]:
+    """A value and its interval, a cell each."""
+    return [numbers.number(value.value, form), numbers.interval(value.low, value.high, form)]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

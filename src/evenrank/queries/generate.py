@@ -6,6 +6,7 @@ import copy
 import json
 import os
 import re
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -17,7 +18,7 @@ import polars as pl
 import xxhash
 
 import evenrank
-from evenrank.data.checkpoint import Checkpoint
+from evenrank.data.checkpoint import open_checkpoints
 from evenrank.data.docs import open_docs
 from evenrank.data.files import fingerprint, writing
 from evenrank.data.read import read_qrels, read_queries
@@ -132,22 +133,19 @@ def generate(
         "sample": sample,
         "seed": seed,
     }
-    checkpoint = None
+    folder = None
     if output is not None:
         if (finished := _finished(output, facts)) is not None:
             return finished
         target = Path(output)
-        checkpoint = Checkpoint(target.with_name(f".{target.name}.parts"), facts)
-        if checkpoint.can_resume():
-            log(f"resumed from {sum(1 for _ in checkpoint.folder.glob('*.parquet')):,} parts")
-        else:
-            checkpoint.clear()
-            checkpoint.start()
+        folder = target.with_name(f".{target.name}.parts")
+        if open_checkpoints(folder, facts):
+            log(f"resumed from {sum(1 for _ in folder.glob('*.parquet')):,} parts")
     size = BATCH if total <= 1000 * BATCH else 16 * BATCH
     frames = [pl.DataFrame(schema=SCHEMA)]
     done = 0
     for number, (ids, texts) in enumerate(_batches(opened, chosen, size)):
-        part = None if checkpoint is None else checkpoint.folder / f"{number:07d}.parquet"
+        part = None if folder is None else folder / f"{number:07d}.parquet"
         if part is not None and part.exists():
             frames.append(pl.read_parquet(part))
         else:
@@ -161,9 +159,9 @@ def generate(
     frame = pl.concat(frames)
     silent = total * n - len(frame)
     result = Generated(frame, {"nothing was written": silent} if silent else {}, facts)
-    if output is not None and checkpoint is not None:
+    if output is not None and folder is not None:
         result.write(output)
-        checkpoint.clear()
+        shutil.rmtree(folder, ignore_errors=True)
     return result
 
 

@@ -155,10 +155,6 @@ class Examples:
         return np.split(order, edges) if len(order) else []
 
 
-GOES_ON = "going on after"
-"""How the words begin that tell of a training which was interrupted and goes on."""
-
-
 class Job(NamedTuple):
     """One ranker to be trained.
 

@@ -188,7 +188,6 @@ def judgments_command(
         size=len(judged.filter(pl.col("relevance") > 0)),
         reuse=reuse,
         source=dictionary,
-        seed=seed,
     )
     files = result.write(
         output,

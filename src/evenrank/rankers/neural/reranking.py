@@ -92,7 +92,7 @@ def rerank(
         )
         if progress is not None:
             settings["progress"] = progress
-        frame: pl.DataFrame = import_module("evenrank.mitigate.rebalancing").rebalance(
+        frame: pl.DataFrame = import_module("evenrank.mitigate.rebalance").rebalance(
             run, method, docs=docs, **settings
         )
         return frame
