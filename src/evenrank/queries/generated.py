@@ -256,12 +256,14 @@ def _shared_terms(frame: pl.DataFrame, index: Index) -> list[float]:
 def _scored_queries(frame: pl.DataFrame, index: Index, reranker: Any, least: float) -> set[str]:
     """The queries to which a re-ranker gives at least this score with their document."""
     from evenrank.rankers.neural.candidates import candidates
-    from evenrank.rankers.neural.reranking import make_reranker
+    from evenrank.rankers.neural.reranking import make_reranker, refuse_training_queries
 
     queries = frame.select("query_id", "text")
     run = read_run(frame.select("query_id", "doc_id", score=pl.lit(0.0)))
     pairs = candidates(run, index.docs, queries)
-    scores = np.asarray(make_reranker(reranker, queries=queries).score(pairs))
+    model = make_reranker(reranker)
+    refuse_training_queries(model, queries)
+    scores = np.asarray(model.score(pairs))
     return {pairs.query_ids[row] for row in pairs.query[scores >= least]}
 
 
