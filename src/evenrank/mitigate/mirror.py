@@ -36,7 +36,7 @@ from evenrank.errors import InputError, check_choice
 from evenrank.measures.base import sign_names_group
 from evenrank.measures.evaluate import measure as measure_runs
 from evenrank.measures.parse import parse
-from evenrank.mitigate.swapping import Swapper, swap, swapper
+from evenrank.mitigate.swap import Swapper, swap, swapper
 from evenrank.rankers import registry
 from evenrank.rankers.base import Progress
 from evenrank.rankers.index import Index
@@ -361,13 +361,13 @@ def mirror(
             leans: dict[str, list[dict[str, float]]] = {label: [] for label in chosen}
             for texts in (collection, swaps.docs(collection)):
                 counts = tally(texts, lexicon)
-                asked = requested
+                questions = requested
                 if texts is not collection and gendered_queries == "mirror":
-                    asked = swap(requested, names=names, lexicon=lexicon)
+                    questions = swap(requested, names=names, lexicon=lexicon)
                 deep = None if judged is not None else max(longest, wanted.depth())
                 place = Path(folder) / ("raw" if texts is collection else "mirrored")
-                for label, run in _runs(chosen, texts, asked, deep, place, done):
-                    seen = run if judged is None else _among(run, judged, asked)
+                for label, run in _runs(chosen, texts, questions, deep, place, done):
+                    seen = run if judged is None else _among(run, judged, questions)
                     result = measure_runs(seen, [wanted], tally=counts, confidence=None, missing="error")
                     leans[label].append(result[wanted].per_query())
             groups = wanted.pair(counts.groups)

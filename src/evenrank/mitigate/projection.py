@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from evenrank.data.docs import open_docs
 from evenrank.errors import InputError
-from evenrank.mitigate.swapping import swapper
+from evenrank.mitigate.swap import swapper
 from evenrank.rankers.projection import GenderProjection
 from evenrank.text.matcher import Source
 
