@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import polars as pl
 
 from evenrank.data.docs import SUFFIXES
-from evenrank.data.files import is_model, model_kind
+from evenrank.data.files import is_model
 from evenrank.data.read import read_queries
 from evenrank.data.schema import show
 from evenrank.errors import InputError, closest_match
@@ -34,6 +34,7 @@ class Entry(NamedTuple):
     indexed: bool = True  # does it search an index
 
 
+_TWO_STAGE = "evenrank.rankers.neural.reranking:two_stage"
 RANKERS: dict[str, Entry] = {
     "bm25": Entry("evenrank.rankers.lexical:bm25"),
     "qld": Entry("evenrank.rankers.lexical:qld"),
@@ -43,13 +44,12 @@ RANKERS: dict[str, Entry] = {
     "w2v_add": Entry("evenrank.rankers.word_vectors:w2v_add"),
     "w2v_si": Entry("evenrank.rankers.word_vectors:w2v_si"),
     "dense": Entry("evenrank.rankers.dense:dense"),
-    "hybrid": Entry("evenrank.rankers.neural.reranking:hybrid_ranker"),
-    "cross-encoder": Entry("evenrank.rankers.neural.reranking:cross_encoder_ranker"),
-    "llm": Entry("evenrank.rankers.neural.reranking:language_model_ranker"),
+    "hybrid": Entry(_TWO_STAGE, {"model": "hybrid"}),
+    "cross-encoder": Entry(_TWO_STAGE, {"model": "cross-encoder"}),
+    "llm": Entry(_TWO_STAGE, {"model": "llm"}),
     "perfect": Entry("evenrank.rankers.base:perfect", indexed=False),
     "random": Entry("evenrank.rankers.base:random", indexed=False),
 }
-_TRAINED = "evenrank.rankers.neural.reranking:trained"
 _ENGINE = Entry("evenrank.rankers.remote:engine", indexed=False)
 
 
@@ -111,10 +111,7 @@ def _entry(name: str) -> Entry:
     if is_engine(name):
         return _ENGINE
     if name not in RANKERS and is_model(name):  # a folder that `evenrank train` wrote
-        from evenrank.rankers.neural.rerankers import COMPARING
-
-        none = {} if model_kind(name) in COMPARING else {"projection": None, "strength": 1.0}
-        return Entry(_TRAINED, {"model": str(name), **none})
+        return Entry(_TWO_STAGE, {"model": str(name)})
     if not isinstance(name, str) or name not in RANKERS:
         close = closest_match(str(name), RANKERS)
         near = f"; did you mean {close}?" if close else ""
@@ -132,11 +129,19 @@ def _parameters(name: str) -> dict[str, inspect.Parameter]:
     """The settings of a ranker: the factory's arguments behind the first."""
     entry = _entry(name)
     parameters = list(inspect.signature(_factory(entry), eval_str=True).parameters.values())[1:]
-    return {
+    result = {
         each.name: each
         for each in parameters
         if each.kind is not each.VAR_KEYWORD and each.name not in entry.fixed
     }
+    if entry.target == _TWO_STAGE:
+        from evenrank.rankers.neural.reranking import setting_types
+
+        for key, kind in setting_types(entry.fixed["model"]).items():
+            result[key] = inspect.Parameter(
+                key, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind
+            )
+    return result
 
 
 def _types(parameters: Mapping[str, inspect.Parameter]) -> dict[str, Any]:

@@ -154,10 +154,12 @@ def _shared(frame: pl.DataFrame, index: Index, least: float) -> list[bool]:
 
 def _scored(frame: pl.DataFrame, index: Index, reranker: Any, least: float) -> list[bool]:
     from evenrank.rankers.neural.candidates import candidates
-    from evenrank.rankers.neural.reranking import make_reranker
+    from evenrank.rankers.neural.reranking import make_reranker, refuse_training_queries
 
+    model = make_reranker(reranker)
+    refuse_training_queries(model, frame.select("query_id", "text"))
     run = frame.select("query_id", "doc_id", score=pl.lit(0.0))
     pairs = candidates(read_run(run), index.docs, frame.select("query_id", "text"))
-    scores = np.asarray(make_reranker(reranker, queries=frame.select("query_id", "text")).score(pairs))
+    scores = np.asarray(model.score(pairs))
     good = {pairs.query_ids[row] for row in pairs.query[scores >= least]}
     return [query in good for query in frame["query_id"].to_list()]
