@@ -64,7 +64,7 @@ from evenrank.mitigate.projection import fit_projection as fit_projection
 from evenrank.mitigate.rebalance import rebalance as rebalance
 from evenrank.mitigate.rescoring import interpolate as interpolate
 from evenrank.mitigate.rescoring import penalise as penalise
-from evenrank.mitigate.swapping import swap as swap
+from evenrank.mitigate.swap import swap as swap
 from evenrank.mitigate.sweep import sweep as sweep
 from evenrank.psychology import audit_judgments as audit_judgments
 from evenrank.psychology import audit_rankings as audit_rankings

@@ -23,7 +23,7 @@ from evenrank.data.docs import open_docs
 from evenrank.data.read import read_qrels, read_queries
 from evenrank.data.runs import read_run
 from evenrank.errors import InputError
-from evenrank.mitigate.swapping import swapper
+from evenrank.mitigate.swap import swapper
 from evenrank.rankers.base import Progress, Say
 from evenrank.rankers.neural.candidates import Candidates, candidates
 from evenrank.show.numbers import counted
