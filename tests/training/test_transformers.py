@@ -122,7 +122,7 @@ def test_checks_before_an_interruption_count_for_the_patience(
 def test_the_best_weights_are_found_again_from_another_folder(
     tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from evenrank.training.transformers import last_checkpoint
+    from evenrank.training.checkpoint import last_checkpoint
 
     def interrupt(text: str) -> None:
         if text.startswith("step 3"):
@@ -153,7 +153,7 @@ def test_training_that_diverges_says_so_and_leaves_nothing(kind: str, tiny: Path
         ({"warm_up": float("nan")}, "warm_up is nan"),
         ({"rate": float("inf")}, "rate is inf"),
         ({"checks": -1}, "checks is -1; it must be a whole number from 0 on"),
-        ({"precision": "bf16"}, "precision cannot be 'bf16'; did you mean 'bfloat16'"),
+        ({"precision": "bf16"}, "precision is 'bf16'; choose one of: float32, bfloat16"),
     ],
 )
 def test_settings_out_of_range_are_named(tmp_path: Path, settings: dict[str, Any], said: str) -> None:

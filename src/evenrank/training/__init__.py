@@ -2,8 +2,9 @@
 
 ================ ================================================================================
 examples.py      pairs and negatives, dev queries, RR@10 on them; the same with the other gender
-fitting.py       the loop of the word-interaction models and the head; checkpoints
-losses.py        what is minimised, with or without a look at bias; the same for sentence-transformers
+fitting.py       the loop of the word-interaction models and the head
+losses.py        what is minimised, with or without a look at bias
+checkpoint.py    the folder that an unfinished training is resumed from
 adversary.py     a gradient that hides gender, and the probe that tells whether it is hidden
 transformers.py  cross- and bi-encoders, by the trainers of sentence-transformers
 card.py          what the dev queries say (hybrids too), and the card

@@ -39,33 +39,6 @@ _MOST = 4000
 _DRAWS = 500
 
 
-class Adversarial(nn.Module):
-    """A ranker with an adversary at its vector; called, it is the ranker.
-
-    The ranker has to offer ``score_and_vector(*batch)``.
-    """
-
-    def __init__(self, ranker: nn.Module, width: int, labels: Ints, strength: float) -> None:
-        super().__init__()
-        self.ranker = ranker
-        self.adversary = reader(width, int(labels.max(initial=1)) + 1)
-        self._labels, self._strength = labels, strength
-
-    def forward(self, *batch: Tensor) -> Tensor:
-        """The ranker's scores."""
-        scores: Tensor = self.ranker(*batch)
-        return scores
-
-    def scores_and_loss(self, batch: tuple[Tensor, ...], rows: Ints) -> tuple[Tensor, Tensor]:
-        """Scores of these pairs, and how badly the adversary reads them; the gradient of that is reversed."""
-        scores, vectors = self.ranker.score_and_vector(*batch)
-        return scores, self.loss(vectors, torch.from_numpy(self._labels[rows]))
-
-    def loss(self, vectors: Tensor, labels: Tensor) -> Tensor:
-        """The adversary's cross-entropy."""
-        return nn.functional.cross_entropy(self.adversary(reverse(vectors, self._strength)), labels)
-
-
 def reader(width: int, classes: int) -> nn.Sequential:
     """What reads a group off a vector."""
     return nn.Sequential(nn.Linear(width, _WIDTH), nn.Tanh(), nn.Linear(_WIDTH, classes))

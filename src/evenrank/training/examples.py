@@ -23,7 +23,7 @@ from evenrank.data.docs import open_docs
 from evenrank.data.read import read_qrels, read_queries
 from evenrank.data.runs import read_run
 from evenrank.errors import InputError
-from evenrank.mitigate.swapping import swapper
+from evenrank.mitigate.swap import swapper
 from evenrank.rankers.base import Progress, Say
 from evenrank.rankers.neural.candidates import Candidates, candidates
 from evenrank.show.numbers import counted
@@ -153,10 +153,6 @@ class Examples:
         order = np.argsort(self.pairs.query, kind="stable")
         edges = np.flatnonzero(np.diff(self.pairs.query[order])) + 1
         return np.split(order, edges) if len(order) else []
-
-
-GOES_ON = "going on after"
-"""How the words begin that tell of a training which was interrupted and goes on."""
 
 
 class Job(NamedTuple):

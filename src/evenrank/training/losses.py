@@ -16,9 +16,7 @@ neutrality        softmax + β · how far the scores are from a softmax of neutr
 The first two ignore bias. Bias-aware losses: Seyedsalehi et al., EDBT 2022; the term for neutrality follows
 CODER (Zerveas et al., SIGIR 2022), where it is the cross-entropy between two distributions over a list.
 
-In the trainers of sentence-transformers they come as `GroupLoss`. The trainer gets the numbers of a group's
-pairs as labels; the loss looks up texts, bias and what an adversary reads, so that no column of the library
-has to carry what it does not know.
+`Objective` puts them together with an adversary and with mirroring, for every ranker that is trained.
 """
 
 from __future__ import annotations
@@ -45,14 +43,13 @@ Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 _SHARP = 10.0
 """How sharply the softmax of neutrality tells documents apart: e¹⁰ between a neutral one and the worst."""
-_SCALE = 20.0
-"""What a cosine is multiplied by before it is a score, as in the trainers' own losses."""
-_BATCH = 64
 
 
 def softmax(scores: Tensor, bias: Tensor, strength: float) -> Tensor:
     """−ln of the relevant document's share of the softmax over the group."""
-    return nn.functional.cross_entropy(scores, torch.zeros(len(scores), dtype=torch.long))
+    return nn.functional.cross_entropy(
+        scores, torch.zeros(len(scores), dtype=torch.long, device=scores.device)
+    )
 
 
 def hinge(scores: Tensor, bias: Tensor, strength: float) -> Tensor:
@@ -203,90 +200,62 @@ def pair_bias(found: Examples, bias: Any = "tf", *, lexicon: Any = None, labels:
     return found_
 
 
-def group_columns(kind: str, found: Examples, rows: Ints) -> dict[str, list[Any]]:
-    """The groups for the trainer: the query, and the numbers of the pairs, the relevant one first."""
-    pairs = found.pairs
-    label = "labels" if kind == "cross-encoder" else "label"
-    return {"query": [pairs.queries[pairs.query[row[0]]] for row in rows], label: rows.tolist()}
+Read = Callable[[nn.Module, Ints, bool], tuple[Tensor, Tensor | None]]
+"""Scores of the pairs in these rows by a model and, if wanted, the vectors that they are made of."""
 
 
-def group_loss(kind: str, model: Any, recipe: Any, found: Examples) -> nn.Module:
-    """The loss of a recipe that is not plain."""
-    return GroupLoss(kind, model, recipe, found)
+class Objective(nn.Module):
+    """What a step minimises: a loss over groups, consistency of mirrored documents, and an adversary.
 
+    Parameters
+    ----------
+    model, read
+        The ranker that is trained, and how it reads pairs.
+    recipe, examples
+        Which loss, with what strength, and the data that it needs.
+    """
 
-class GroupLoss(nn.Module):
-    """A loss over groups, an adversary and the consistency of mirrored documents, as the recipe says."""
-
-    def __init__(self, kind: str, model: Any, recipe: Any, found: Examples) -> None:
+    def __init__(self, model: nn.Module, read: Read, recipe: Any, examples: Examples) -> None:
         super().__init__()
         self.model = model
-        self._kind, self._found = kind, found
+        self._read = read
         self._loss, self._strength = LOSSES[recipe.loss], strength_of(recipe.loss, recipe.loss_strength)
-        none = np.zeros(len(found.pairs), np.float32)
-        self._bias = none if found.bias is None else found.bias
-        self._twin = found.twin if recipe.mirror == "consistency" else None
+        none = np.zeros(len(examples.pairs), np.float32)
+        self._bias = none if examples.bias is None else examples.bias
+        self._twin = examples.twin if recipe.mirror == "consistency" else None
         self._mirror = 1.0 if recipe.mirror_strength is None else recipe.mirror_strength
-        self._reversal = recipe.adversary
+        self._labels, self._reversal = examples.reads, recipe.adversary
         self.adversary: nn.Module | None = None
-        if recipe.adversary is not None and found.reads is not None:
-            with torch.no_grad():
-                width = read_pairs(kind, model, found, np.zeros(1, np.int64))[1].shape[1]
-            self.adversary = reader(width, int(found.reads.max(initial=1)) + 1)
+        if self._labels is not None:
+            self.adversary = reader(self._width(), int(self._labels.max(initial=1)) + 1)
 
-    def forward(self, inputs: Any, labels: Any, **more: Any) -> Tensor:
-        """The mean over the groups of a batch; `labels` are the numbers of their pairs."""
-        rows = np.stack([np.asarray(each, np.int64) for each in labels])
+    def _width(self) -> int:
+        """How many numbers the model's vector of a pair has."""
+        mode = self.model.training
+        self.model.eval()  # dropout would draw random numbers
+        with torch.no_grad():
+            _, vectors = self._read(self.model, np.zeros(1, np.int64), True)
+        self.model.train(mode)
+        assert vectors is not None
+        return int(vectors.shape[1])
+
+    def forward(self, rows: Ints) -> Tensor:
+        """The mean over groups of pairs, the relevant one first: a matrix of their rows."""
         flat = rows.ravel()
-        scores, vectors = read_pairs(
-            self._kind, self.model, self._found, flat, pooled=self.adversary is not None
-        )
-        loss = self._loss(scores.view(rows.shape), torch.from_numpy(self._bias[rows]), self._strength)
-        if self.adversary is not None and self._found.reads is not None:
-            read = self.adversary(reverse(vectors, self._reversal))
-            loss = loss + nn.functional.cross_entropy(read, torch.from_numpy(self._found.reads[flat]))
+        scores, vectors = self._read(self.model, flat, self.adversary is not None)
+        device = scores.device
+        bias = torch.from_numpy(self._bias[rows]).to(device)
+        loss = self._loss(scores.view(rows.shape), bias, self._strength)
         if self._twin is not None and self._mirror:
             twin = self._twin[flat]
-            flat, twin = flat[twin >= 0], twin[twin >= 0]
-            if len(flat):
-                self.model.eval()  # what dropout does to the two would be taken for a difference
-                one, other = (
-                    read_pairs(self._kind, self.model, self._found, each)[0] for each in (flat, twin)
-                )
+            original, twin = flat[twin >= 0], twin[twin >= 0]
+            if len(original):
+                self.model.eval()  # dropout would be taken for a difference
+                apart = self._read(self.model, original, False)[0] - self._read(self.model, twin, False)[0]
                 self.model.train()
-                loss = loss + self._mirror * (one - other).abs().mean()
+                loss = loss + self._mirror * apart.abs().mean()
+        if self.adversary is not None and self._labels is not None and vectors is not None:
+            labels = torch.from_numpy(self._labels[flat]).to(device)
+            predicted = self.adversary(reverse(vectors, self._reversal))
+            loss = loss + nn.functional.cross_entropy(predicted, labels)
         return loss
-
-
-def read_pairs(
-    kind: str, model: Any, found: Examples, rows: Ints, *, pooled: bool = True
-) -> tuple[Tensor, Tensor]:
-    """Scores of pairs, and the vectors that they are made of: of a bi-encoder both of them, side by side."""
-    pairs = found.pairs
-    if kind == "cross-encoder":
-        texts = [(pairs.queries[pairs.query[i]], pairs.documents[pairs.document[i]]) for i in rows]
-        out = model(model.preprocess(texts))
-        scores: Tensor = out["scores"].view(-1).float()
-        vectors = out.get("sentence_embedding")
-        if vectors is None:
-            if pooled:
-                raise InputError("this cross-encoder does not show the vector that its score is made of")
-            vectors = scores.unsqueeze(1)
-        return scores, vectors
-    queries, query = np.unique(pairs.query[rows], return_inverse=True)
-    documents, document = np.unique(pairs.document[rows], return_inverse=True)
-    unit = nn.functional.normalize
-    left = unit(model(model.preprocess([pairs.queries[i] for i in queries]))["sentence_embedding"])[query]
-    right = unit(model(model.preprocess([pairs.documents[i] for i in documents]))["sentence_embedding"])
-    right = right[document]
-    return _SCALE * (left * right).sum(1), torch.cat([left, right], 1)
-
-
-def vectors_of(kind: str, model: Any, found: Examples, rows: Ints) -> npt.NDArray[np.float32]:
-    """The vectors of pairs by a finished model, for a probe."""
-    model.eval()
-    items: list[npt.NDArray[np.float32]] = []
-    with torch.no_grad():
-        for start in range(0, len(rows), _BATCH):
-            items.append(read_pairs(kind, model, found, rows[start : start + _BATCH])[1].float().numpy())
-    return np.concatenate(items)

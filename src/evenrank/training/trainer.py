@@ -6,8 +6,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -25,7 +24,7 @@ from evenrank.rankers.neural.rerankers import INTERACTION, KINDS
 from evenrank.rankers.settings import build
 from evenrank.rankers.settings import setting_types as field_types
 from evenrank.training.card import dev_metrics, model_card
-from evenrank.training.examples import GOES_ON, Examples, Job
+from evenrank.training.examples import Examples, Job
 from evenrank.training.preparing import Prepared, prepared
 
 if TYPE_CHECKING:
@@ -129,6 +128,7 @@ def train_ranker(
             f"{kind} has no vector for an adversary to read; head, bi-encoder, cross-encoder have"
         )
     from evenrank.rankers.neural.saved import open_ranker, save_ranker
+    from evenrank.training.checkpoint import GOES_ON, kept_if_resumable
     from evenrank.training.losses import aimed, check_aims
 
     started = time.process_time()
@@ -158,7 +158,7 @@ def train_ranker(
         say(text)
 
     job = Job(kind, model_settings, recipe, result, seed, checkpoint, data, config, hear, progress)
-    with _cleared(checkpoint):
+    with kept_if_resumable(checkpoint):
         reranker, files, history, vector = _fit(job, opened)
     dev = result.dev_rows(recipe.dev_depth)
     metrics = dev_metrics(result, dev, reranker, history, kind, hybrid, say, progress)
@@ -197,19 +197,6 @@ def _check_output(output: str | os.PathLike[str], seed: int) -> None:
     check_whole("seed", seed, least=0, most=_LARGEST_SEED)
 
 
-@contextmanager
-def _cleared(checkpoint: Path) -> Iterator[None]:
-    """After a failure, keep the folder of a training only if training can go on from it."""
-    from evenrank.training.fitting import DivergedError
-
-    try:
-        yield
-    except BaseException as error:
-        if isinstance(error, DivergedError) or not any(checkpoint.glob("checkpoint*")):
-            shutil.rmtree(checkpoint, ignore_errors=True)
-        raise
-
-
 def _learned_from(job: Job) -> int:
     """How many queries the groups of a training are of."""
     if job.kind not in ("cross-encoder", "bi-encoder"):
@@ -234,7 +221,6 @@ def _fit(job: Job, vectors: Any) -> tuple[Any, dict[str, bytes], list[dict[str, 
     result, settings, seed, facts = job.found, job.settings, job.seed, job.config["facts"]
     # Mirrored texts decide neither scale nor first vectors: with a strength of 0, training is plain training.
     scale = FirstStage.among(result.pairs.first[result.own_pairs()])
-    job.checkpoint.mkdir(parents=True, exist_ok=True)
     built: Any
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -265,22 +251,7 @@ def _fit(job: Job, vectors: Any) -> tuple[Any, dict[str, bytes], list[dict[str, 
             module = rerankers.interaction_class(job.kind)[0](vocabulary, settings, matrix)
             read = WordPairs(result.pairs, vocabulary, settings, scale)
             built = rerankers.WordReranker(job.kind, module, vocabulary, scale, facts)
-        fitted = module
-        if result.reads is not None:
-            from evenrank.training.adversary import Adversarial
-
-            fitted = Adversarial(module, settings.hidden, result.reads, job.recipe.adversary)
-        history = fit(
-            fitted,
-            read,
-            result,
-            job.recipe,
-            seed=seed,
-            checkpoint=job.checkpoint / "checkpoint.safetensors",
-            facts=dict(job.data),
-            say=job.say,
-            progress=job.progress,
-        )
+        history = fit(job, module, read)
     if job.kind in INTERACTION and settings.with_first_stage:
         facts["weight of the first stage"] = _weighed(module, read, result, job.recipe.dev_depth, scale)
 

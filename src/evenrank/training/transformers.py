@@ -7,7 +7,6 @@ and the checkpoint: a folder beside the model that an interrupted training goes 
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import math
 import shutil
@@ -22,19 +21,27 @@ from typing import Any, Literal
 
 import numpy as np
 
-from evenrank.data.files import writing
-from evenrank.errors import InputError, check_choice, check_whole
+from evenrank.data.checkpoint import open_checkpoints
+from evenrank.errors import InputError, check_whole
 from evenrank.rankers.base import Progress, Say
-from evenrank.training.examples import GOES_ON, Examples, Job
-from evenrank.training.fitting import DivergedError, Training
+from evenrank.training.checkpoint import (
+    GOES_ON,
+    DivergedError,
+    checks_since_best,
+    last_checkpoint,
+)
+from evenrank.training.examples import Examples, Job
+from evenrank.training.fitting import Training
 
-_FACTS = "facts.json"
 _CHECK = "eval_dev_mrr@10"
 """What the library calls RR@10 on the dev queries."""
 _LOOKED = 1000
 """Rows that are looked at for one batch; with few queries many do not fit together."""
 _SURE = 100.0
 """The label of a relevant document: ListNet takes a softmax of labels, which this makes 1 and 0."""
+_SCALE = 20.0
+"""What a cosine is multiplied by before it is a score, as in the library's own losses."""
+_BATCH = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +105,6 @@ class TransformerRecipe(Training):
             raise InputError(f"warm_up is {self.warm_up:g}; it must be from 0 to 1")
         if self.most_queries is not None:
             check_whole("most_queries", self.most_queries)
-        check_choice("precision", self.precision, ("float32", "bfloat16"))
 
     @property
     def is_plain(self) -> bool:
@@ -125,9 +131,7 @@ def fit_transformer(job: Job) -> tuple[Any, dict[str, bytes], list[dict[str, flo
         with tempfile.TemporaryDirectory() as folder:
             model.save_pretrained(folder, create_model_card=False)
             files = folder_files(Path(folder), ENCODER)
-    from evenrank.training.losses import vectors_of
-
-    vector = partial(vectors_of, job.kind, model, job.found)
+    vector = partial(_vectors, job.kind, model, job.found)
     if job.kind == "cross-encoder":
         return CrossEncoderReranker(model, facts=facts), files, history, vector
     from evenrank.rankers.encoder import Encoder
@@ -172,17 +176,13 @@ def _nothing(dataset: Any) -> None:
 
 def _train(job: Job, model: Any) -> list[dict[str, float]]:
     """Train in place; RR@10 at each check."""
-    from evenrank.training.losses import group_columns, group_loss
-
     kind, recipe, result, checkpoint = job.kind, job.recipe, job.found, job.checkpoint
-    # The library keeps the weights of the model, not those of an adversary: such training begins anew.
-    goes_on = is_same(checkpoint, job.data) and not recipe.adversary
     library = import_module(
         f"sentence_transformers.{'cross_encoder' if kind == 'cross-encoder' else 'sentence_transformer'}"
     )
     transformers = import_module("transformers")
     rows = drawn_groups(result, recipe, job.seed)
-    columns = _columns(kind, result, rows) if recipe.is_plain else group_columns(kind, result, rows)
+    columns = _columns(kind, result, rows, texts=recipe.is_plain)
     dataset = import_module("datasets").Dataset.from_dict(columns)
     batches = separate_batches(result, rows, recipe.batch, job.seed) if _in_batch(kind, recipe) else None
     steps = -(-len(rows) // recipe.batch) if batches is None else len(batches)
@@ -211,7 +211,6 @@ def _train(job: Job, model: Any) -> list[dict[str, float]]:
         logging_nan_inf_filter=False,  # a loss that is no number has to be seen
         seed=job.seed,
         data_seed=job.seed,
-        use_cpu=True,
         report_to="none",
         disable_tqdm=True,
         dataloader_pin_memory=False,
@@ -223,22 +222,23 @@ def _train(job: Job, model: Any) -> list[dict[str, float]]:
     class Trainer(trainer_class):  # type: ignore[misc, valid-type]
         def autocast_smart_context_manager(self, cache_enabled: bool | None = True) -> Any:
             # The library leaves this to accelerate, which does not reach models inside a loss.
-            return torch.autocast("cpu", torch.bfloat16, enabled=recipe.precision == "bfloat16")
+            return torch.autocast(
+                self.args.device.type, torch.bfloat16, enabled=recipe.precision == "bfloat16"
+            )
 
     trainer = Trainer(
         model=model,
         args=arguments,
         train_dataset=dataset,
-        loss=_loss(kind, model, recipe) if recipe.is_plain else group_loss(kind, model, recipe, result),
+        loss=_loss(kind, model) if recipe.is_plain else _group_loss(kind, model, recipe, result),
         evaluator=_evaluator(kind, result, recipe) if asks else None,
         callbacks=[heard, *([_stopper(transformers, recipe.patience)] if asks else [])],
     )
     for default in (transformers.PrinterCallback, transformers.ProgressCallback):
         trainer.remove_callback(default)
-    if not goes_on:
-        shutil.rmtree(checkpoint, ignore_errors=True)
-    write_facts(checkpoint, job.data)
-    last = last_checkpoint(checkpoint, recipe.patience) if goes_on else None
+    # The trainer keeps the weights of the model, not those of an adversary: such training begins anew.
+    can_resume = open_checkpoints(checkpoint, job.data) and not recipe.adversary
+    last = last_checkpoint(checkpoint, _CHECK, recipe.patience) if can_resume else None
     if last is not None:
         job.say(f"{GOES_ON} step {last.name.rpartition('-')[2]} of {steps}")
     trainer.train(resume_from_checkpoint=None if last is None else str(last))
@@ -318,10 +318,12 @@ def _fixed_batches(batches: list[list[int]], dataset: Any, **_: Any) -> Any:
     return FixedBatches(dataset, batch_size=max(map(len, batches)), drop_last=False)
 
 
-def _columns(kind: str, found: Examples, rows: Any) -> dict[str, list[Any]]:
-    """The groups as sentence-transformers wants them."""
+def _columns(kind: str, found: Examples, rows: Any, *, texts: bool) -> dict[str, list[Any]]:
+    """The groups as sentence-transformers wants them; without texts, the rows of their pairs are labels."""
     pairs = found.pairs
     queries = [pairs.queries[pairs.query[row[0]]] for row in rows]
+    if not texts:
+        return {"query": queries, "labels" if kind == "cross-encoder" else "label": rows.tolist()}
     documents = [[pairs.documents[pairs.document[i]] for i in row] for row in rows]
     if kind == "cross-encoder":
         labels = [[_SURE] + [0.0] * (len(row) - 1) for row in rows]
@@ -332,13 +334,67 @@ def _columns(kind: str, found: Examples, rows: Any) -> dict[str, list[Any]]:
     return columns
 
 
-def _loss(kind: str, model: Any, recipe: TransformerRecipe) -> Any:
+def _loss(kind: str, model: Any) -> Any:
     """Cross-entropy over the group; for a bi-encoder over all documents of the step."""
     if kind == "cross-encoder":
         losses = import_module("sentence_transformers.cross_encoder.losses")
         return losses.ListNetLoss(model, mini_batch_size=-1)
     losses = import_module("sentence_transformers.sentence_transformer.losses")
     return losses.MultipleNegativesRankingLoss(model)
+
+
+def _group_loss(kind: str, model: Any, recipe: TransformerRecipe, found: Examples) -> Any:
+    """The objective of a recipe that is not plain; its labels are the rows of the pairs of each group.
+
+    It looks up texts, bias and what an adversary reads by these rows, which the columns of the library cannot
+    carry.
+    """
+    from evenrank.training.losses import Objective
+
+    class GroupLoss(Objective):
+        def forward(self, inputs: Any, labels: Any) -> Any:  # type: ignore[override]
+            return super().forward(np.stack([np.asarray(each.cpu(), np.int64) for each in labels]))
+
+    return GroupLoss(model, partial(read_pairs, kind, found), recipe, found)
+
+
+def read_pairs(kind: str, found: Examples, model: Any, rows: Any, with_vectors: bool) -> tuple[Any, Any]:
+    """Scores of pairs, and the vectors that they are made of: of a bi-encoder both of them, side by side."""
+    torch = import_module("torch")
+    pairs = found.pairs
+
+    def outputs(texts: list[Any]) -> Any:
+        features = model.preprocess(texts)
+        return model({name: _on_device(each, model) for name, each in features.items()})
+
+    if kind == "cross-encoder":
+        out = outputs([(pairs.queries[pairs.query[i]], pairs.documents[pairs.document[i]]) for i in rows])
+        vectors = out.get("sentence_embedding")
+        if with_vectors and vectors is None:
+            raise InputError("this cross-encoder does not show the vector that its score is made of")
+        return out["scores"].view(-1).float(), vectors
+    queries, query = np.unique(pairs.query[rows], return_inverse=True)
+    documents, document = np.unique(pairs.document[rows], return_inverse=True)
+    unit = torch.nn.functional.normalize
+    left = unit(outputs([pairs.queries[i] for i in queries])["sentence_embedding"])[query]
+    right = unit(outputs([pairs.documents[i] for i in documents])["sentence_embedding"])[document]
+    return _SCALE * (left * right).sum(1), torch.cat([left, right], 1)
+
+
+def _on_device(feature: Any, model: Any) -> Any:
+    return feature.to(model.device) if hasattr(feature, "to") else feature
+
+
+def _vectors(kind: str, model: Any, found: Examples, rows: Any) -> Any:
+    """The vectors of pairs by a finished model, for a probe."""
+    torch = import_module("torch")
+    model.eval()
+    items = []
+    with torch.no_grad():
+        for start in range(0, len(rows), _BATCH):
+            vectors = read_pairs(kind, found, model, rows[start : start + _BATCH], True)[1]
+            items.append(vectors.float().cpu().numpy())
+    return np.concatenate(items)
 
 
 def _evaluator(kind: str, found: Examples, recipe: TransformerRecipe) -> Any:
@@ -409,41 +465,7 @@ def _stopper(transformers: Any, patience: int) -> Any:
 
 def _waited(log: Iterable[Mapping[str, Any]]) -> int:
     """Checks since the best one."""
-    best, waited = -math.inf, 0
-    for rr in (each[_CHECK] for each in log if _CHECK in each):
-        best, waited = (rr, 0) if rr > best else (best, waited + 1)
-    return waited
-
-
-def is_same(checkpoint: Path, data: Mapping[str, Any]) -> bool:
-    """Whether the folder belongs to a training with the same facts."""
-    try:
-        return bool(json.loads((checkpoint / _FACTS).read_bytes()) == json.loads(json.dumps(dict(data))))
-    except (OSError, ValueError):
-        return False
-
-
-def write_facts(checkpoint: Path, data: Mapping[str, Any]) -> None:
-    """Make the folder of a training, and say in it whose it is."""
-    checkpoint.mkdir(parents=True, exist_ok=True)
-    with writing(checkpoint / _FACTS) as file:
-        file.write(json.dumps(dict(data), sort_keys=True).encode())
-
-
-def last_checkpoint(folder: Path, patience: int | None = None) -> Path | None:
-    """The last whole checkpoint: the trainer writes its state last.
-
-    With a patience, the last one before it was lost: the library takes a step before it asks whether to stop.
-    """
-    whole = []
-    for each in folder.glob("checkpoint-*"):
-        try:
-            log = json.loads((each / "trainer_state.json").read_bytes())["log_history"]
-        except (OSError, ValueError, KeyError):
-            continue
-        if patience is None or _waited(log) < patience:
-            whole.append(each)
-    return max(whole, key=lambda each: int(each.name.rpartition("-")[2]), default=None)
+    return checks_since_best(each[_CHECK] for each in log if _CHECK in each)
 
 
 @contextlib.contextmanager

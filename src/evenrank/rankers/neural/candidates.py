@@ -148,6 +148,12 @@ class Pairs(Protocol):
     def batch(self, rows: Ints) -> tuple[Tensor, ...]: ...
 
 
+def batch_for(module: nn.Module, pairs: Pairs, rows: Ints) -> tuple[Tensor, ...]:
+    """These pairs as the arguments of a module, on its device."""
+    device = next(module.parameters()).device
+    return tuple(each.to(device) for each in pairs.batch(rows))
+
+
 def scored(module: nn.Module, pairs: Pairs, rows: Ints, progress: Progress | None = None) -> npt.NDArray[Any]:
     """The scores of these pairs; worked on in batches of like length."""
     import torch
@@ -158,7 +164,7 @@ def scored(module: nn.Module, pairs: Pairs, rows: Ints, progress: Progress | Non
     with torch.no_grad():
         for start in range(0, len(rows), _SCORED):
             some = order[start : start + _SCORED]
-            values[some] = module(*pairs.batch(rows[some])).double().numpy()
+            values[some] = module(*batch_for(module, pairs, rows[some])).double().cpu().numpy()
             if progress:
                 progress(min(start + _SCORED, len(rows)), len(rows))
     return values

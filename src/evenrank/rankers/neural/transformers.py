@@ -107,7 +107,7 @@ def new_cross_encoder(checkpoint: str | os.PathLike[str] | None, *, max_length: 
             module_output_name="scores",
         )
         built = sentence_transformers.CrossEncoder(
-            modules=[reader, mean, line], activation_fn=torch.nn.Identity(), device="cpu"
+            modules=[reader, mean, line], activation_fn=torch.nn.Identity()
         )
     except InputError:
         raise
