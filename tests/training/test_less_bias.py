@@ -22,7 +22,7 @@ torch = pytest.importorskip("torch", reason="needs torch, of the extra 'neural'"
 from evenrank.rankers.neural.interaction import Vocabulary  # noqa: E402
 from evenrank.training.adversary import auc, pair_labels, probe, probe_rows, probed, reverse  # noqa: E402
 from evenrank.training.card import _probe as probe_section  # noqa: E402
-from evenrank.training.examples import (  # noqa: E402
+from evenrank.training.dataset import (  # noqa: E402
     MARK,
     augmented,
     examples,

@@ -25,8 +25,11 @@ from evenrank.rankers.neural.interaction import random_vectors  # noqa: E402
 from evenrank.rankers.neural.saved import open_ranker  # noqa: E402
 from evenrank.training import train_ranker  # noqa: E402
 from evenrank.training.card import chosen_weight  # noqa: E402
-from evenrank.training.examples import Examples, examples  # noqa: E402
-from evenrank.training.preparing import prepared  # noqa: E402
+from evenrank.training.dataset import (  # noqa: E402
+    Examples,
+    examples,
+    prepared,
+)
 from evenrank.training.trainer import Trained  # noqa: E402
 
 pytestmark = pytest.mark.slow

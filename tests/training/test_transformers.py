@@ -381,7 +381,7 @@ def test_a_transformer_learns_with_our_loss_an_adversary_and_twins_and_is_probed
 def test_no_document_of_a_batch_is_relevant_to_the_query_of_another_row() -> None:
     """50 queries with 20 relevant documents each: two rows of one query must not stand in one batch."""
     from evenrank.rankers.neural.candidates import Candidates
-    from evenrank.training.examples import Examples
+    from evenrank.training.dataset import Examples
     from evenrank.training.transformers import TransformerRecipe, drawn_groups, separate_batches
 
     queries, good, bad = 50, 20, 10

@@ -218,7 +218,7 @@ class Training:
 
     def prepared(self, bias_lambda: float) -> Any:
         """The training data with negatives of this λ."""
-        from evenrank.training.preparing import prepared
+        from evenrank.training.dataset import prepared
         from evenrank.training.trainer import read_settings
 
         recipe = read_settings(self.kind, {k: v for k, v in self.settings.items() if k != "vectors"})[1]

@@ -29,7 +29,7 @@ from evenrank.errors import InputError
 from evenrank.measures.neutrality import neutrality
 from evenrank.show.numbers import counted
 from evenrank.stats.intervals import interval_of
-from evenrank.training.examples import Examples, unmirrored
+from evenrank.training.dataset import Examples, unmirrored
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from evenrank.errors import InputError
 from evenrank.rankers.base import Progress, Say
 from evenrank.show.numbers import counted
-from evenrank.training.examples import Examples, Ints
+from evenrank.training.dataset import Examples, Ints
 
 _LIMITS = (
     "It orders what a first stage has found; what that one misses stays missing.",

@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from evenrank.errors import InputError, check_whole
+from evenrank.rankers.base import Progress, Say
 from evenrank.rankers.neural.candidates import Pairs, batch_for, scored
 from evenrank.training.checkpoint import (
     GOES_ON,
@@ -27,7 +29,7 @@ from evenrank.training.checkpoint import (
     open_checkpoints,
     save_state,
 )
-from evenrank.training.examples import Job
+from evenrank.training.dataset import Examples
 from evenrank.training.losses import Objective, check_loss
 
 Ints = npt.NDArray[np.int64]
@@ -129,6 +131,25 @@ class WordRecipe(Recipe):
                 f"embedding_rate is {self.embedding_rate:g}; it must be a number above 0, at most "
                 f"{_HIGHEST:g} (train_embeddings=false leaves the word vectors as they are)"
             )
+
+
+class Job(NamedTuple):
+    """One ranker to be trained.
+
+    ``data`` is all that decides the training: a checkpoint with the same is gone on with. ``config`` becomes
+    the file of the model's folder; what is found out on the way is added to its ``facts``.
+    """
+
+    kind: str
+    settings: Any
+    recipe: Any
+    found: Examples
+    seed: int
+    checkpoint: Path
+    data: Mapping[str, Any]
+    config: dict[str, Any]
+    say: Say
+    progress: Progress | None
 
 
 def fit(job: Job, model: nn.Module, pairs: Pairs) -> list[dict[str, float]]:

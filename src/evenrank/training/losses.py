@@ -36,7 +36,7 @@ from evenrank.data.runs import read_run
 from evenrank.errors import InputError, choice_hint
 from evenrank.measures.document_bias import KINDS, document_bias, document_measure
 from evenrank.training.adversary import pair_labels, reader, reverse
-from evenrank.training.examples import Examples, augmented, twinned
+from evenrank.training.dataset import Examples, augmented, twinned
 
 Loss = Callable[[Tensor, Tensor, float], Tensor]
 Floats = npt.NDArray[np.float32]

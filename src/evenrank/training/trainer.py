@@ -24,12 +24,12 @@ from evenrank.rankers.neural.rerankers import INTERACTION, KINDS
 from evenrank.rankers.settings import build
 from evenrank.rankers.settings import setting_types as field_types
 from evenrank.training.card import dev_metrics, model_card
-from evenrank.training.examples import Examples, Job
-from evenrank.training.preparing import Prepared, prepared
+from evenrank.training.dataset import Examples, Prepared, prepared
 
 if TYPE_CHECKING:
     from evenrank.rankers.index import Index
     from evenrank.rankers.neural.saved import SavedRanker
+    from evenrank.training.fitting import Job
 
 
 class Trained(NamedTuple):
@@ -129,6 +129,7 @@ def train_ranker(
         )
     from evenrank.rankers.neural.saved import open_ranker, save_ranker
     from evenrank.training.checkpoint import GOES_ON, kept_if_resumable
+    from evenrank.training.fitting import Job
     from evenrank.training.losses import aimed, check_aims
 
     started = time.process_time()

@@ -30,8 +30,8 @@ from evenrank.training.checkpoint import (
     last_checkpoint,
     open_checkpoints,
 )
-from evenrank.training.examples import Examples, Job
-from evenrank.training.fitting import Training
+from evenrank.training.dataset import Examples
+from evenrank.training.fitting import Job, Training
 
 _CHECK = "eval_dev_mrr@10"
 """What the library calls RR@10 on the dev queries."""

@@ -9,25 +9,30 @@ gender of a document.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import os
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from evenrank.data.docs import open_docs
-from evenrank.data.read import read_qrels, read_queries
+from evenrank.data.read import fingerprint, path_of, read_qrels, read_queries
 from evenrank.data.runs import read_run
 from evenrank.errors import InputError
+from evenrank.mitigate.negatives import negative_pairs
 from evenrank.mitigate.swapping import swapper
-from evenrank.rankers.base import Progress, Say
+from evenrank.rankers.base import Say
 from evenrank.rankers.neural.candidates import Candidates, candidates
 from evenrank.show.numbers import counted
 from evenrank.stats.rounding import round_significant
+
+if TYPE_CHECKING:
+    from evenrank.rankers.index import Index
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -76,7 +81,8 @@ class Examples:
         """The relevant pairs of training queries, and for each the rows of what can stand against it."""
         positives: list[int] = []
         negatives: list[Ints] = []
-        for rows in self._by_query():
+        queries = self.pairs.query
+        for rows in np.split(np.arange(len(queries)), np.flatnonzero(np.diff(queries)) + 1):
             if self.dev[self.pairs.query[rows[0]]]:
                 continue
             good = rows[self.relevant[rows]]
@@ -120,13 +126,10 @@ class Examples:
     def dev_rows(self, depth: int | None = None) -> Ints:
         """The candidates of the dev queries, as a re-ranker would get them; the first so many of each."""
         rows: Ints = np.flatnonzero(self.dev[self.pairs.query] & self.listed)
-        if depth is None or not len(rows):
+        if depth is None:
             return rows
         order = rows[np.lexsort((-self.pairs.first[rows], self.pairs.query[rows]))]
-        queries = self.pairs.query[order]
-        starts = np.flatnonzero(np.r_[True, queries[1:] != queries[:-1]])
-        places = np.arange(len(order)) - np.repeat(starts, np.diff(np.r_[starts, len(order)]))
-        kept: Ints = np.sort(order[places < depth])
+        kept: Ints = np.sort(order[_places_in_query(self.pairs.query[order]) < depth])
         return kept
 
     def rr(self, rows: Ints, scores: npt.NDArray[Any]) -> float:
@@ -136,8 +139,7 @@ class Examples:
         )
         ranked = rows[order]
         queries = self.pairs.query[ranked]
-        starts = np.flatnonzero(np.r_[True, queries[1:] != queries[:-1]])
-        places = np.arange(len(ranked)) - np.repeat(starts, np.diff(np.r_[starts, len(ranked)]))
+        places = _places_in_query(queries)
         hits = np.flatnonzero(self.relevant[ranked] & (places < 10))
         _, first = np.unique(queries[hits], return_index=True)
         total = int(self.dev.sum())
@@ -149,29 +151,93 @@ class Examples:
         ranks[order] = np.arange(len(order))
         return ranks
 
-    def _by_query(self) -> list[Ints]:
-        order = np.argsort(self.pairs.query, kind="stable")
-        edges = np.flatnonzero(np.diff(self.pairs.query[order])) + 1
-        return np.split(order, edges) if len(order) else []
+
+def _places_in_query(queries: Ints) -> Ints:
+    """The place of each row, from 0 on, among those of its query, which follow one another."""
+    starts = np.flatnonzero(np.r_[True, queries[1:] != queries[:-1]])
+    return np.arange(len(queries)) - np.repeat(starts, np.diff(np.r_[starts, len(queries)]))
 
 
-class Job(NamedTuple):
-    """One ranker to be trained.
+class Prepared(NamedTuple):
+    """Training data, and where it comes from; of negatives that were named, which."""
 
-    ``data`` is all that decides the training: a checkpoint with the same is gone on with. ``config`` becomes
-    the file of the model's folder; what is found out on the way is added to its ``facts``.
-    """
+    examples: Examples
+    first_stage: dict[str, Any]
+    collection: dict[str, Any]
+    negatives: dict[str, Any] | None = None
 
-    kind: str
-    settings: Any
-    recipe: Any
-    found: Examples
-    seed: int
-    checkpoint: Path
-    data: Mapping[str, Any]
-    config: dict[str, Any]
-    say: Say
-    progress: Progress | None
+
+def prepared(
+    docs: Any,
+    queries: Any,
+    qrels: Any,
+    *,
+    run: Any = None,
+    index: Index | None = None,
+    negatives: Any = None,
+    depth: int = 100,
+    dev_share: float = 0.1,
+    dev_most: int = 300,
+    seed: int = 0,
+    say: Say = lambda text: None,
+) -> Prepared:
+    """The training data of :func:`train_ranker`, to train several rankers on the same."""
+    collection, requested, judged = open_docs(docs), read_queries(queries), read_qrels(qrels)
+    if index is not None and index.provenance["input"]["fingerprint"] != collection.fingerprint():
+        say("the index is of another file or table than is given: it finds and scores by its own texts")
+    deep = depth if negatives is None else max(depth, 1000)  # the scores of what is named are asked for
+    named = None if negatives is None else negative_pairs(negatives)
+    first, scores, stage = _first_stage(collection, requested, judged, run, index, deep, say)
+    result = examples(
+        first,
+        collection,
+        requested,
+        judged,
+        depth=depth,
+        dev_share=dev_share,
+        dev_most=dev_most,
+        seed=seed,
+        scores=scores,
+        negatives=named,
+        negatives_path=path_of(negatives),
+    )
+    for each in result.told_left_out():
+        say(f"left out: {each}")
+    of_named = None if named is None else _named(named, path_of(negatives))
+    return Prepared(result, stage, collection.describe(), of_named)
+
+
+def _named(pairs: pl.DataFrame, path: str | os.PathLike[str] | None) -> dict[str, Any]:
+    """What to know of named negatives later: how many there are, from which file, and their fingerprint."""
+    result = {"queries": pairs["query_id"].n_unique(), "pairs": len(pairs)}
+    file = {} if path is None else {"file": Path(path).name}
+    return {**result, **file, "fingerprint": fingerprint([pairs.select("query_id", "doc_id")])}
+
+
+def _first_stage(
+    docs: Any, requested: pl.DataFrame, judged: pl.DataFrame, run: Any, index: Any, depth: int, say: Say
+) -> tuple[Any, Scores | None, dict[str, Any]]:
+    """The run, where to ask for the scores of other pairs, and its provenance."""
+    if run is not None:
+        name = Path(run).name if isinstance(run, (str, os.PathLike)) else "run"
+        return read_run(run), None, {"run": name}
+    from evenrank.rankers.indexing import cached_index
+    from evenrank.rankers.lexical import bm25 as make_bm25
+
+    searched = cached_index(docs, say) if index is None else index
+    bm25 = make_bm25(searched)
+    relevant = judged.filter(pl.col("relevance") > 0).select("query_id")
+    used = requested.join(relevant, on="query_id", how="semi", maintain_order="left")
+    if used.is_empty():
+        raise InputError("no query has a relevant document; do the ids of queries and qrels agree?")
+
+    described = {key: bm25.describe()[key] for key in ("name", "settings")}
+    result = bm25.rank(used, depth=depth)
+    if result.is_empty():
+        raise InputError(
+            "nothing is found for any query; do index and queries belong together?", path=searched.path
+        )
+    return result, partial(bm25.scores, requested), described
 
 
 def examples(
