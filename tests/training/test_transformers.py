@@ -76,7 +76,7 @@ def test_interrupted_training_goes_on_to_the_same_weights(kind: str, tiny: Path,
     said: list[str] = []
     again = train(kind, tiny, tmp_path / "broken", say=said.append)
     assert again.seconds is None and whole.seconds > 0  # the time before is not known
-    assert any(each.startswith("going on after step 1") for each in said)
+    assert any(each.startswith("resuming after step 1") for each in said)
     assert not any("nan" in each for each in said)
     assert weights(tmp_path / "broken") == weights(tmp_path / "whole")
     assert not list(tmp_path.glob(".broken*"))
@@ -114,7 +114,7 @@ def test_checks_before_an_interruption_count_for_the_patience(
         train("bi-encoder", tiny, tmp_path / "broken", say=interrupt, **settings)
     said: list[str] = []
     again = train("bi-encoder", tiny, tmp_path / "broken", say=said.append, **settings)
-    assert any(each.startswith("going on after step") for each in said)
+    assert any(each.startswith("resuming after step") for each in said)
     assert again.metrics["epochs"] == whole.metrics["epochs"]
     assert weights(tmp_path / "broken") == weights(tmp_path / "whole")
 

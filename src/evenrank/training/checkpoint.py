@@ -24,7 +24,7 @@ from evenrank.errors import InputError
 
 _FACTS = "facts.json"
 _STATE = "checkpoint.safetensors"
-GOES_ON = "going on after"
+RESUMED = "resuming after"
 """How the message of a resumed training begins."""
 
 
