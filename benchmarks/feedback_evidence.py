@@ -13,7 +13,7 @@ import polars as pl
 import evenrank as er
 from evenrank.data.docs import Dataset
 from evenrank.data.runs import read_run
-from evenrank.mitigate.feedback_sweep import FeedbackSweep
+from evenrank.mitigate.feedback import FeedbackSweep
 from evenrank.rankers import make
 from evenrank.rankers.index import Index
 from evenrank.rankers.indexing import index as build
@@ -45,17 +45,19 @@ def feedback(data: Path) -> dict[str, Any]:
             given = {"qrels": dataset.qrels, "measures": _MEASURES, "resamples": 1000}
             swept = er.feedback(index, dataset.queries, **given)
             found["sweep"][collection] = _sweep(swept)
-            sizes = {"fb_docs": _SIZES}, {"fb_terms": _SIZES}
             found["k and n"][collection] = [
-                _short(step.to_dict(), _FEW)
-                for each in sizes
-                for step in er.feedback(index, dataset.queries, lambdas=[0, _SHOWN], **each, **given)
+                _short(step, _FEW) | {name: size}
+                for name in ("fb_docs", "fb_terms")
+                for size in _SIZES
+                for step in er.feedback(
+                    index, dataset.queries, lambdas=[_SHOWN], **{name: size}, **given
+                ).to_dict()["steps"]
             ]
             found["variants"][collection] = {
                 name: _short(
-                    er.feedback(index, dataset.queries, lambdas=[_SHOWN], **each, **given)
-                    .step(_SHOWN)
-                    .to_dict(),
+                    er.feedback(index, dataset.queries, lambdas=[_SHOWN], **each, **given).to_dict()["steps"][
+                        -1
+                    ],
                     _FEW,
                 )
                 for name, each in _variants().items()
@@ -99,7 +101,7 @@ def _beside_anserini(data: Path, collection: str, dataset: Dataset, index: Index
 
 
 def _sweep(swept: FeedbackSweep) -> dict[str, Any]:
-    rows = [_short(step.to_dict()) for step in swept]
+    rows = [_short(step) for step in swept.to_dict()["steps"]]
     gains = swept.per_query("ARaB@10", lambda_=_SHOWN)["gain"]
     return {
         "first stage": {str(m.measure): {"value": m.value, "abs": m.abs} for m in swept.first},
@@ -109,32 +111,21 @@ def _sweep(swept: FeedbackSweep) -> dict[str, Any]:
         f"gain of |ARaB@10| at λ = {_SHOWN}, by query": {
             str(q): gains.quantile(q, "linear") for q in (0, 0.05, 0.25, 0.5, 0.75, 0.95, 1)
         },
-        "side by side": [_beside(pair.to_dict()) for pair in swept.side_by_side(_SHOWN, top=5)],
+        "side by side": swept.side_by_side(_SHOWN, top=5).select("query_id", "before", "after").to_dicts(),
         "queries": len(swept.queries),
     }
 
 
 def _short(step: dict[str, Any], measures: Sequence[str] = _MEASURES) -> dict[str, Any]:
     """A step, as JSON knows it, without what the docs do not quote."""
-    left_out = {"measure", "change", "queries"} | ({"low", "high", "p_holm"} if measures == _FEW else set())
+    left_out = {"measure"} | ({"low", "high", "p_holm"} if measures == _FEW else set())
     rows = {}
     for entry in step["measures"]:
         if entry["measure"] in measures:
-            change = entry.get("change") or {}
-            row = {key: value for key, value in entry.items() if key not in left_out}
-            rows[entry["measure"]] = row | {key: change[key] for key in ("difference", "p") if key in change}
+            rows[entry["measure"]] = {key: value for key, value in entry.items() if key not in left_out}
     return {
-        **{key: step[key] for key in ("lambda", "fb_docs", "fb_terms")},
+        "lambda": step["lambda"],
         "gendered terms": step["gendered_terms"]["number"],
         "their weight": step["gendered_terms"]["weight"],
         "measures": rows,
     }
-
-
-def _beside(pair: dict[str, Any]) -> dict[str, Any]:
-    """Two expansions as lines, gendered terms with their weight."""
-
-    def line(terms: list[dict[str, Any]]) -> str:
-        return " ".join(f"[{t['term']} {t['weight']:.3f}]" if t["group"] else t["term"] for t in terms)
-
-    return {"query": pair["query_id"], "before": line(pair["before"]), "after": line(pair["after"])}

@@ -31,14 +31,14 @@ _LATER = tuple(
     """
     rankers/neural/ training/ cli/neural.py mitigate/trained.py
     spark.py
-    queries/generation/ queries/rewriting.py cli/generate.py
+    queries/generate.py queries/generated.py queries/variants.py cli/generate.py
     auditing/bundle.py auditing/datasheet.py auditing/profiles.py auditing/selection.py cli/bundling.py
     cli/verify.py
     auditing/black_box.py measures/variants.py cli/compare_variants.py
     measures/compare.py show/notebook.py
     auditing/certainty.py stats/equivalence.py auditing/stages.py show/charts/stages.py
     mitigate/projection.py mitigate/mirror.py cli/sources.py
-    measures/document_bias.py mitigate/negatives.py mitigate/filling.py mitigate/judgments.py
+    measures/document_bias.py mitigate/negatives.py mitigate/balance.py mitigate/judgments.py
     mitigate/training_sets.py
     cli/mitigate/training_sets.py
     mitigate/rebalancing.py mitigate/prefixes.py

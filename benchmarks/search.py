@@ -39,7 +39,7 @@ from evenrank.rankers.lexical import BM25, QueryTerms, retrieve
 
 _DEPTHS = (10, 100, 1000)
 _QUERIES = 1000
-_MUST = 1.5
+_MUST = 1.2
 _PEERS = Path(__file__).parents[1] / "build" / "peers"
 _LARGEST_OF_BM25S = 2_000_000
 _PIECE = 500_000  # recombined passages written at a time

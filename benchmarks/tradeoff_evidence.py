@@ -13,7 +13,7 @@ import evenrank as er
 from evenrank import stats
 from evenrank.data.docs import Dataset
 from evenrank.data.runs import read_run
-from evenrank.mitigate.curve import Point, TradeOff
+from evenrank.mitigate.tradeoff import Point, TradeOff
 from evenrank.rankers.indexing import index as build
 
 _COLLECTIONS = {"time": None, "squad": "test"}

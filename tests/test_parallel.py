@@ -160,7 +160,7 @@ os._exit(0)
 HARDENED = """
 import os, sys
 import numpy as np
-from evenrank.mitigate.matching import matched
+from evenrank.mitigate.balance import matched
 print(matched(np.array([1.0]), np.array([1.5]), caliper=1.0)[0].tolist())
 print(os.environ.get("NUMBA_CACHE_DIR"))
 """

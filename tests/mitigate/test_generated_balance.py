@@ -17,10 +17,8 @@ from typer.testing import CliRunner
 import evenrank as er
 from evenrank import InputError, demo
 from evenrank.cli.app import app
-from evenrank.cli.common import Format
-from evenrank.cli.mitigate.balance import rendered
 from evenrank.data.read import read_qrels, read_queries
-from evenrank.mitigate.filling import Filled
+from evenrank.mitigate.balance import Filled
 from evenrank.mitigate.judgments import EvenJudgments, angular, nearest_pairs
 from evenrank.mitigate.training_sets import data_set
 
@@ -132,8 +130,6 @@ def test_too_few_queries_are_blamed_only_where_some_are_missing() -> None:
         ({"method": "bins", "bins": 0}, "bins is 0"),
         ({"method": "bins", "seed": -1}, "seed is -1"),
         ({"caliper": float("inf")}, "caliper is inf; it must be a finite number"),
-        ({"method": "bins", "caliper": 0.5}, "a caliper is for matching"),
-        ({"range": "male"}, "a range is for bins"),
     ],
 )
 def test_settings_that_a_method_cannot_use_are_refused(given: dict[str, Any], said: str) -> None:
@@ -141,19 +137,6 @@ def test_settings_that_a_method_cannot_use_are_refused(given: dict[str, Any], sa
         filled_one({"f": 1.0, "m": 2.0}, {"g": 2.0}, **given)
     with pytest.raises(InputError, match=said):
         er.balance({"f": 1.0}, {"m": 1.0}, **given)
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (("--method", "bins", "--caliper", "0.5"), "--caliper is for --method matching"),
-        (("--range", "pooled"), "--range is for --method bins"),
-        (("--seed", "0"), "--seed is for --method bins"),
-    ],
-)
-def test_options_that_a_method_does_not_read_are_refused(given: tuple[str, ...], said: str) -> None:
-    done = CliRunner().invoke(app, ["mitigate", "balance", *given, "-o", "x"])
-    assert isinstance(done.exception, InputError) and said in str(done.exception)
 
 
 def test_pairs_without_a_counterpart_are_not_called_queries() -> None:
@@ -168,7 +151,7 @@ def test_pairs_without_a_counterpart_are_not_called_queries() -> None:
         caliper=1.0,
     )
     assert any("2 male pairs have no counterpart" in said for said in found.remarks())
-    assert "female pairs  male pairs" in rendered(found, Format.table)
+    assert "female pairs  male pairs" in found.grid().text()
 
 
 vectors = st.lists(
@@ -200,16 +183,6 @@ def test_with_reuse_every_document_has_its_very_nearest(female: np.ndarray, male
     best = angular((female @ male.T).max(axis=1))
     assert sorted(f.tolist()) == list(range(len(female)))
     np.testing.assert_allclose(away, best[f], atol=1e-4)
-
-
-def test_approximate_neighbours_are_nearly_as_near_as_exact_ones() -> None:
-    pytest.importorskip("faiss")
-    female, male = (np.abs(RANDOM.normal(size=(count, 22))) for count in (200, 900))
-    female, male = (each / np.linalg.norm(each, axis=1, keepdims=True) for each in (female, male))
-    exact = nearest_pairs(female, male)[2]
-    rough = nearest_pairs(female, male, exact_below=10)[2]
-    assert len(rough) == len(exact) == 200
-    assert rough.mean() == pytest.approx(exact.mean(), rel=0.02)
 
 
 def test_documents_without_a_word_of_the_dictionary_have_no_direction() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 import evenrank as er
-from evenrank.mitigate.matching import association_scores, drawn, matched
+from evenrank.mitigate.balance import association_scores, drawn, matched
 
 numbers = st.lists(st.integers(0, 30).map(lambda n: n / 4), min_size=1, max_size=12).map(np.array)
 
@@ -201,9 +201,9 @@ def test_bad_input_is_explained(arguments: tuple[object, ...], message: str) -> 
 
 
 def test_too_wide_a_caliper_is_refused_before_memory_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    from evenrank.mitigate import matching
+    from evenrank.mitigate import balance
 
-    monkeypatch.setattr(matching, "CELLS", 10)
+    monkeypatch.setattr(balance, "CELLS", 10)
     with pytest.raises(er.InputError, match="narrower"):
         matched(np.arange(5.0), np.arange(5.0), caliper=9)
 

@@ -19,9 +19,9 @@ from evenrank import demo, stats
 from evenrank.data.docs import Dataset, open_docs
 from evenrank.data.read import read_queries
 from evenrank.data.runs import read_run, write_run
-from evenrank.mitigate.curve import TradeOff, one_front
-from evenrank.mitigate.mitigations import Mitigation
-from evenrank.mitigate.tradeoff import sweeps
+from evenrank.mitigate.base import Mitigation
+from evenrank.mitigate.sweep import sweeps
+from evenrank.mitigate.tradeoff import TradeOff, one_front
 
 COUNTS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=9)
 
@@ -232,9 +232,9 @@ def test_a_bias_of_groups_pushes_down_labelled_documents_and_no_words(method: st
 
 @pytest.mark.parametrize("method", ["penalty", "interpolate"])
 def test_a_bias_that_says_nothing_of_documents_is_refused(data, method: str, monkeypatch) -> None:
-    from evenrank.mitigate import mitigations
+    from evenrank.mitigate import sweep
 
-    monkeypatch.setattr(mitigations, "bias_by", lambda measure: None)
+    monkeypatch.setattr(sweep, "bias_by", lambda measure: None)
     with pytest.raises(er.InputError, match=f"{method} needs the bias of single documents, and ARaB@10"):
         swept(data, method=method)
 
@@ -269,21 +269,6 @@ def test_a_penalty_moves_candidates_only(data) -> None:
     )
     assert before == after
     assert not curve.points[0].run.equals(curve.points[1].run)
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"mode": "each"}, "mode is for constrain, not for penalty; leave it out"),
-        ({"index": "/nope"}, "index is for feedback, not for penalty; leave it out"),
-        ({"ranker": "foo"}, "ranker is for feedback, not for penalty; leave it out"),
-        ({"queries": {"q01": "x"}}, "queries is for feedback, training, not for penalty; leave it out"),
-    ],
-)
-def test_what_no_method_reads_is_refused(data, given, said: str) -> None:
-    queries = {"queries": data[1].queries} if "queries" in given else {}
-    with pytest.raises(er.InputError, match=said):
-        swept(data, method="penalty", **{**given, **queries})
 
 
 @pytest.mark.parametrize(
@@ -613,11 +598,6 @@ def test_queries_that_are_trained_on_and_other_tokens_are_refused_before_trainin
             "nodir/x.csv: cannot be written: there is no folder nodir",
         ),
         (["--chart", "x.gif"], "a chart ends in"),
-        (["--method", "penalty", "--mode", "each"], "--mode is for constrain, not for penalty; leave it out"),
-        (
-            ["--method", "penalty", "--queries", "queries.tsv"],
-            "--queries is for feedback, --train, not for penalty",
-        ),
         (["--method", "negatives"], "negatives trains a ranker: give --train and --train-queries"),
         (["--method", "feedback"], "feedback searches again: give --index and --queries"),
     ],
@@ -632,8 +612,8 @@ def test_the_command_refuses_in_one_line_before_the_work(
 
     demo.copy_to(tmp_path)
     monkeypatch.chdir(tmp_path)
-    for method in ("Bounds", "Interpolation", "Penalty", "Feedback"):
-        monkeypatch.setattr(f"evenrank.mitigate.mitigations.{method}.apply", refuse)
+    for method in ("constrain.ConstrainSweep", "rescoring.Rescoring", "feedback.Feedback"):
+        monkeypatch.setattr(f"evenrank.mitigate.{method}.apply", refuse)
     given = ["mitigate", "sweep", "--run", "bm25.run", "--docs", "docs.tsv", "--qrels", "qrels.txt"]
     assert main([*given, "--resamples", "10", *more]) == 2
     told = capsys.readouterr().err
@@ -692,14 +672,14 @@ def test_negatives_are_drawn_by_the_bias_that_is_measured(
     assert seen == [(expected, "labels.tsv" if labels else None)] * 2
 
 
-def test_a_bias_that_single_documents_do_not_have_is_refused_where_it_is_needed() -> None:
+def test_a_bias_that_single_documents_do_not_have_is_refused_where_it_is_needed(data) -> None:
     from evenrank.measures.base import BiasMeasure
-    from evenrank.mitigate.trained import training_bias
+    from evenrank.measures.inputs import Inputs
 
     class Whole(BiasMeasure):
         __name__ = NAME = "Whole"
 
-    measure = Whole()
+    inputs = Inputs.open(tally=data[0])
     with pytest.raises(er.InputError, match="negatives needs the bias of single documents, and Whole"):
-        training_bias(measure, ["adversary", "negatives"])
-    assert training_bias(measure, ["adversary"]) == "tf"
+        untrained().aligned(Whole(), inputs, ["adversary", "negatives"])
+    assert untrained().aligned(Whole(), inputs, ["adversary"]).bias == "tf"

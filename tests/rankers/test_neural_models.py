@@ -233,9 +233,9 @@ def test_a_method_refuses_what_is_for_models(more: dict[str, Any]) -> None:
     [
         ("hybrid", "weight=abc", "weight is 'abc'; it must be a number"),
         ("bi-encoder", "max_length=abc", "max_length is 'abc'; it must be a whole number"),
-        ("cross-encoder:x", "batch=0", "batch must be at least 1, not 0"),
+        ("cross-encoder:x", "batch=0", "batch is 0; it must be a whole number from 1 on"),
         ("llm", "words=abc", "words is 'abc'; it must be a whole number"),
-        ("llm", "checkpoint=x", "checkpoint is no setting"),
+        ("llm:x", "checkpoint=y", "checkpoint is given twice: x and y"),
         ("hybrid", "hybrid=true", "hybrid is no setting; write --hybrid"),
     ],
 )

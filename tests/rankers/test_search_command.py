@@ -153,7 +153,7 @@ SETTINGS = {
     "qld+rm3": {*FEEDBACK, "mu"},
     "w2v_add": {"vectors", "debias", "stop_words"},
     "w2v_si": {"vectors", "debias", "stop_words"},
-    "dense": {"model", "batch", "max_length", "similarity", "half", "approximate"},
+    "dense": {"model", "batch", "max_length", "similarity", "approximate"},
     "hybrid": {"checkpoint", "weight", "first", "candidates", "keep_rest", "backend"},
     "cross-encoder": {"checkpoint", "first", "candidates", "keep_rest", "backend"},
     "llm": {"checkpoint", "first", "candidates", "keep_rest"},

@@ -360,12 +360,14 @@ def feedback(name: str) -> Any:
         tally=tally(name), depth=100, resamples=500,
     )  # fmt: skip
     gains = found.per_query("ARaB@10", lambda_=0.5).sort("query_id")
+    frame = found.frame().with_columns(fb_docs=10, fb_terms=10)
     return {
-        "steps": rows(found.frame()),
+        "steps": rows(frame.select("lambda", "fb_docs", "fb_terms", *frame.columns[1:-2])),
         "gains": columns(gains, "query_id"),
         "harmless": found.harmless("nDCG@10"),
         "side by side": [
-            {"query": pair.query_id, "removed": pair.removed} for pair in found.side_by_side(0.5, top=5)
+            {"query": query, "removed": removed}
+            for query, removed in found.side_by_side(0.5, top=5).select("query_id", "removed").iter_rows()
         ],
     }
 
@@ -422,7 +424,7 @@ def distributions(value: Any) -> dict[str, Any]:
 
 def association_scores(name: str, queries: Any, qrels: Any) -> pl.DataFrame:
     """The BM25 score of each query with its relevant documents."""
-    from evenrank.mitigate.matching import association_scores
+    from evenrank.mitigate.balance import association_scores
 
     return association_scores(index(name), queries, qrels)
 

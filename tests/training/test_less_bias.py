@@ -491,7 +491,7 @@ def test_the_card_names_the_groups_that_a_probe_reads(
 
 
 def test_a_sweep_trains_at_each_strength_and_begins_with_plain_training() -> None:
-    from evenrank.mitigate.tradeoff import sweeps
+    from evenrank.mitigate.sweep import sweeps
     from evenrank.mitigate.trained import Training
 
     queries = read_queries(DATA / "queries.tsv")

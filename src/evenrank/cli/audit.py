@@ -25,7 +25,7 @@ from evenrank.cli.streams import screen_width, visible
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
-    from evenrank.mitigate.curve import TradeOff
+    from evenrank.mitigate.tradeoff import TradeOff
 
 
 @options.takes_inputs
@@ -231,7 +231,7 @@ def _tradeoffs(wanted: Asked) -> list[TradeOff]:
 
     from evenrank.data.read import read_genders
     from evenrank.data.runs import read_run
-    from evenrank.mitigate.tradeoff import sweep
+    from evenrank.mitigate.sweep import sweep
     from evenrank.show.figure import RUNS
 
     given, runs = wanted.given, list(wanted.runs.items())

@@ -264,6 +264,7 @@ def ranked_runs(
     from evenrank.data.read import read_queries
     from evenrank.data.runs import write_run
     from evenrank.rankers.indexing import cached_index
+    from evenrank.rankers.neural.reranking import refuse_training_queries
     from evenrank.rankers.registry import make, needs_index
 
     named: dict[str, str] = {}
@@ -287,8 +288,7 @@ def ranked_runs(
     result = {name: output / "runs" / f"{name}.run" for name in named}
     rankers_made = {name: make(ranker, index=index) for name, ranker in named.items()}
     for built in rankers_made.values():
-        if (refuse := getattr(built, "refuse_queries", None)) is not None:
-            refuse(requested)
+        refuse_training_queries(built, requested)
     for name, built in rankers_made.items():
         with progress_bar(f"searching with {name}", unit="queries") as progress:
             run = built.rank(requested, depth=depth, progress=progress)

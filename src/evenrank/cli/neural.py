@@ -300,7 +300,7 @@ def rerank_command(
     from evenrank.data.docs import open_docs
     from evenrank.data.read import read_queries
     from evenrank.data.runs import read_run, write_run
-    from evenrank.rankers.neural.reranking import make_reranker, queries_of, reordered
+    from evenrank.rankers.neural.reranking import make_reranker, reordered
     from evenrank.rankers.settings import read_pairs
 
     settings: dict[str, Any] = dict(read_pairs(given or []))
@@ -314,8 +314,7 @@ def rerank_command(
             settings[name] = value
     refuse_place(output, tag)
     table, requested = read_run(run), read_queries(queries)
-    checked = None if allow_training_queries else queries_of(table, requested)
-    built = make_reranker(model, hybrid=hybrid, queries=checked, **settings)
+    built = make_reranker(model, hybrid=hybrid, allow_training_queries=allow_training_queries, **settings)
     opened = open_docs(docs, fields=split_names(fields))
     estimate = getattr(built, "estimate", None)
     if estimate is not None:

@@ -51,8 +51,6 @@ _TYPED = (
     ),
     (r"\bgive an index and queries\b", "give --index and --queries"),
     (r"\bre-ranks a run: give one\b", "re-ranks a run: give --run"),
-    (r"\b(run|queries) is for (.*)\btraining, not for\b", r"--\1 is for \2--train, not for"),
-    (r"(?<!-)\b(run|mode|candidates|index|ranker|queries) is for (.*, not for)\b", r"--\1 is for \2"),
     (r"\bleave that out of the settings\b", "leave that out of --set"),
     (r"\bgive (docs|queries|qrels|genders)\b", r"give --\1"),
     (r"\ba tally, or docs to make one from", "--tally, or --docs to make one from"),

@@ -18,8 +18,8 @@ from evenrank import demo
 from evenrank.auditing.result import Audit
 from evenrank.data.read import read_qrels
 from evenrank.data.runs import read_run, write_run
-from evenrank.mitigate.curve import TradeOff
 from evenrank.mitigate.mirror import Mirror
+from evenrank.mitigate.tradeoff import TradeOff
 
 RANKERS = ("bm25", "bm25+rm3")
 LIMIT = 0.1

@@ -7,20 +7,22 @@ import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib import import_module
 from typing import Any, Literal, Unpack
 
 import numpy as np
 import polars as pl
 
-from evenrank.data.runs import falling
 from evenrank.errors import InputError, check_choice
-from evenrank.measures.base import is_sum
+from evenrank.measures.base import is_sum, preferred_direction
 from evenrank.measures.document_groups import listed_groups, normal_groups, read_targets
+from evenrank.measures.evaluate import measured
 from evenrank.measures.groups import Groups
 from evenrank.measures.inputs import Inputs, MeasureInputs
 from evenrank.measures.lists import Floats, RankedLists, Words, views_of
 from evenrank.measures.parse import Condition
+from evenrank.measures.results import Options
 from evenrank.mitigate._solver.lists import (
     GAP,
     INFEASIBLE,
@@ -34,8 +36,10 @@ from evenrank.mitigate._solver.lists import (
     warm_up,
 )
 from evenrank.mitigate._solver.mean import solve_mean
+from evenrank.mitigate.base import reordered_run
 from evenrank.mitigate.limits import Limit, apply_limits, parse_limits, rows_of
 
+_SHARES = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05)
 BUDGET = 0.05
 """Seconds of an ordinary core for a query."""
 LIST = "results"
@@ -83,7 +87,7 @@ def constrain(
     background
         The run NFaiRR compares with; the run itself unless given. Measure the result with the same one.
     labels, targets
-        Groups of documents and wished-for shares, as for :func:`evenrank.measure`.
+        Groups of documents and target shares, as for :func:`evenrank.measure`.
     docs, lexicon, tokenizer, dictionary
         The documents, for limits on LIWC or instead of the tally; what to count in them then, as for
         :func:`evenrank.measure`; and the words for LIWC.
@@ -176,9 +180,9 @@ def constrained(
     order = np.arange(frame.height)
     for start, result in zip(first.tolist(), solved, strict=True):
         order[start : start + len(result.order)] = start + result.order
-    measured = {each.condition.measure: each for each in limits}  # one may be limited twice
+    limited = {each.condition.measure: each for each in limits}  # one may be limited twice
     report = _report(lists.query_ids, solved, times).with_columns(
-        column for each in measured.values() for column in _values(each, order, first, lengths)
+        column for each in limited.values() for column in _values(each, order, first, lengths)
     )
     summary = summed_up(report, [str(condition) for condition in conditions], mode) | certificate
     return Constrained.of(reordered_run(frame, order), report, summary)
@@ -271,26 +275,6 @@ class Constrained(pl.DataFrame):
         return {**self.certificate, "queries": self.report.drop("ms").to_dicts()}
 
 
-def reordered_run(run: pl.DataFrame, order: np.ndarray) -> pl.DataFrame:
-    """The rows' documents in another order (within queries), under scores that fall strictly.
-
-    The document at a rank takes the score that stood there. A query with ties, even only in single
-    precision, gets scores that differ as little as they must.
-    """
-    built = run.with_columns(run["doc_id"].gather(order))
-    score, rank = built["score"].to_numpy(), built["rank"].to_numpy()
-    with np.errstate(over="ignore"):
-        single = score.astype(np.float32)
-    level = np.zeros(len(built), bool)
-    level[1:] = (rank[1:] > 1) & ~(single[1:] < single[:-1])
-    level |= ~np.isfinite(single)
-    if level.any():
-        heads = np.flatnonzero(rank == 1)
-        tied = np.logical_or.reduceat(level, heads)[np.cumsum(rank == 1) - 1]
-        built = built.with_columns(score=np.where(tied, falling(built).cast(pl.Float64).to_numpy(), score))
-    return built
-
-
 def summed_up(report: pl.DataFrame, limits: list[str], mode: str) -> dict[str, Any]:
     """The report over all queries."""
     status = report["status"]
@@ -313,6 +297,63 @@ def summed_up(report: pl.DataFrame, limits: list[str], mode: str) -> dict[str, A
 def relative(part: Floats, whole: Floats) -> Floats:
     """A share, 0 where there is nothing to share."""
     return np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0)
+
+
+@dataclass(frozen=True, eq=False)
+class ConstrainSweep:
+    """Constrained re-ranking: strengths are bounds on the measure, from loose to tight."""
+
+    run: pl.DataFrame
+    inputs: Inputs
+    measure: Any
+    given: list[float] | None
+    candidates: int
+    mode: str
+
+    @property
+    def name(self) -> str:
+        return f"constrain ({self.mode})"
+
+    def __post_init__(self) -> None:
+        if not is_sum(self.measure):
+            raise InputError(f"{self.measure} cannot be bounded here; RaB, ARaB, FaiRR, NFaiRR and LIWC can")
+        if self._way == "one":
+            raise InputError(f"{self.measure} cannot be bounded here; values near 1 are good, on both sides")
+        if self.given is None and self._way == "high" and self.measure.BEST is None:
+            raise InputError(f"name the strengths: bounds on {self.measure}, from weak to strong")
+
+    @property
+    def _way(self) -> str:
+        return preferred_direction(self.measure)
+
+    @cached_property
+    def _seen(self) -> Inputs:
+        return self.inputs.of_runs({"the run": self.run}, background=self.inputs.background)
+
+    @property
+    def _none(self) -> float:
+        """The bound that bounds nothing."""
+        return 0.0 if self._way == "high" else np.inf
+
+    def strengths(self) -> list[float]:
+        """Those given, or bounds that leave nine tenths to one twentieth of the bias there is."""
+        high = self._way == "high"
+        if self.given is not None:
+            return [self._none, *sorted(self.given, reverse=not high)]
+        result = measured(self._seen, [self.measure], Options(confidence=None))[self.measure]
+        if not high:
+            size = (result.abs if self.measure.SIGNED else result.value) or 0.0
+            return [self._none, *(float(f"{share * size:.6g}") for share in _SHARES)]
+        best, value = self.measure.BEST, result.value or 0.0
+        return [self._none, *(float(f"{best - share * (best - value):.6g}") for share in _SHARES)]
+
+    def apply(self, strength: float) -> pl.DataFrame:
+        """The most useful ranking within the bound."""
+        if strength == self._none:
+            return self.run
+        form = {"zero": "abs({})<={!r}", "low": "{}<={!r}", "high": "{}>={!r}"}[self._way]
+        limits = parse_limits(form.format(self.measure, strength))
+        return pl.DataFrame(constrained(self._seen, limits, mode=self.mode, candidates=self.candidates))
 
 
 @dataclass(frozen=True)

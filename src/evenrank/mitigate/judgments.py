@@ -9,8 +9,6 @@ document of a male query nearest to it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -23,17 +21,15 @@ from evenrank.errors import InputError, check_whole
 from evenrank.mitigate.training_sets import WithAdded
 from evenrank.parallel import refuse_after_fork
 from evenrank.psychology import scores_of
-from evenrank.queries.generation.generating import own_number, read_generated
+from evenrank.queries.generated import read_generated, stable_hash
 from evenrank.show.numbers import counted
 from evenrank.text.lexicon import DIMENSIONS, dictionary
 
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-EXACT = 20_000
-"""Documents of male queries up to which neighbours are found exactly."""
 NEIGHBOURS = 64
-"""Neighbours of each document that an approximate search returns."""
+"""Neighbours of each document that are kept; whose neighbours are all taken is compared with all again."""
 _DIGITS = 9  # of a cosine: what lies beyond depends on the processor
 _CELLS = 1 << 22
 _NONE = -2.0  # below any cosine
@@ -55,7 +51,7 @@ class EvenJudgments(WithAdded):
         How many generated queries there were of each gender.
     left_out
         Why queries were not matched, and how many.
-    asked
+    requested
         How many queries were to be added; None for all.
     """
 
@@ -64,11 +60,11 @@ class EvenJudgments(WithAdded):
     counts: dict[str, int]
     left_out: dict[str, int]
     provenance: dict[str, Any] = field(default_factory=dict)
-    asked: int | None = None
+    requested: int | None = None
 
-    TELLING = "pairs.tsv"
+    GENDER_FILE = "pairs.tsv"
 
-    def telling(self) -> pl.DataFrame:
+    def gender_table(self) -> pl.DataFrame:
         """The pairs: they say which query is female."""
         return self.pairs
 
@@ -77,7 +73,7 @@ class EvenJudgments(WithAdded):
         away = self.pairs["distance"]
         return {
             "pairs": len(self.pairs),
-            "queries asked for": self.asked,
+            "queries asked for": self.requested,
             "queries added": len(self.added),
             "generated": self.counts,
             "left_out": self.left_out,
@@ -92,29 +88,31 @@ class EvenJudgments(WithAdded):
 
     def remarks(self) -> list[str]:
         """What to know of it, for people."""
-        said = []
-        if self.asked is not None and len(self.added) < 2 * (self.asked // 2):
-            requested = counted(self.asked, "query", "queries")
-            if len(self.pairs) < self.asked // 2:
-                said.append(
-                    f"asked for {requested}, only {len(self.added):,} could be added: generate more queries"
+        lines = []
+        if self.requested is not None and len(self.added) < 2 * (self.requested // 2):
+            queries = counted(self.requested, "query", "queries")
+            if len(self.pairs) < self.requested // 2:
+                lines.append(
+                    f"asked for {queries}, only {len(self.added):,} could be added: generate more queries"
                 )
             else:
                 pairs = counted(len(self.pairs), "pair")
-                said.append(
-                    f"asked for {requested}, {len(self.added):,} are added: {pairs}, "
+                lines.append(
+                    f"asked for {queries}, {len(self.added):,} are added: {pairs}, "
                     "in which male queries recur"
                 )
         apart = int((self.pairs["distance"] >= 1).sum())
         if apart:
             have = "has" if apart == 1 else "have"
-            said.append(
+            lines.append(
                 f"{apart:,} of {counted(len(self.pairs), 'pair')} {have} nothing in common (distance 1): a "
                 "smaller ratio, or more generated queries, leave such pairs out"
             )
-        if self.asked is not None and len(self.added) > self.asked:
-            said.append(f"queries are added in pairs: {len(self.added):,} in the place of {self.asked:,}")
-        return said + [f"not matched: {count:,} ({reason})" for reason, count in self.left_out.items()]
+        if self.requested is not None and len(self.added) > self.requested:
+            lines.append(
+                f"queries are added in pairs: {len(self.added):,} in the place of {self.requested:,}"
+            )
+        return lines + [f"not matched: {count:,} ({reason})" for reason, count in self.left_out.items()]
 
 
 def even_judgments(
@@ -126,8 +124,6 @@ def even_judgments(
     size: int | None = None,
     reuse: bool = False,
     source: Any = None,
-    exact_below: int = EXACT,
-    seed: int = 0,
 ) -> EvenJudgments:
     """Match documents of female and male queries that read alike, and take the nearest pairs.
 
@@ -147,10 +143,6 @@ def even_judgments(
         Otherwise each is taken once: the nearest pair first, ties by the ids of the documents.
     source
         The dictionary, with the 22 categories of the thesis; the open one if not given.
-    exact_below
-        Documents of male queries above which neighbours are approximate (faiss, of the extra ``ann``).
-    seed
-        Of the approximate search.
 
     Examples
     --------
@@ -169,12 +161,14 @@ def even_judgments(
     if size is not None:
         check_whole("size", size, least=0)
     built = read_generated(generated).queries
-    labels, said = predicted_or_given(built, genders)
+    labels, source_of_genders = predicted_or_given(built, genders)
     built = built.join(labels, on="query_id", how="left", maintain_order="left")
     both = built.filter(pl.col("gender").is_in(["female", "male"]))
     left_out = {"neither female nor male": len(built) - len(both)}
     if both.is_empty():
-        raise InputError(f"no generated query is female or male (genders: {said}); generate more queries")
+        raise InputError(
+            f"no generated query is female or male (genders: {source_of_genders}); generate more queries"
+        )
     words = dictionary(source)
     result = scores_of(docs, both["doc_id"].to_list(), words, "words")
     if lacking := [name for name in DIMENSIONS if name not in result.columns]:
@@ -193,8 +187,8 @@ def even_judgments(
         if not len(rows):
             reasons = "; ".join(f"{count:,}: {why}" for why, count in left_out.items() if count)
             raise InputError(
-                f"no generated query with a vector is {gender}; generate more queries (genders: {said}; "
-                f"{reasons or 'none left out'})"
+                f"no generated query with a vector is {gender}; generate more queries "
+                f"(genders: {source_of_genders}; {reasons or 'none left out'})"
             )
     most = None if size is None else max(1, round(ratio * size / 2))
     numbers = table["doc_id"].rank("dense").to_numpy().astype(np.int64)
@@ -204,8 +198,6 @@ def even_judgments(
         documents=(numbers[sides["female"]], numbers[sides["male"]]),
         most=most,
         reuse=reuse,
-        exact_below=exact_below,
-        seed=seed,
     )
     if not len(f):
         raise InputError(
@@ -223,7 +215,7 @@ def even_judgments(
     )
     keys = ["query_id", "doc_id", "text"]
     added = pl.concat([female.select(keys), male.select(keys)]).unique("query_id", maintain_order=True)
-    places = [own_number(0, query_id) for query_id in added["query_id"].to_list()]
+    places = [stable_hash(0, query_id) for query_id in added["query_id"].to_list()]
     added = added[np.argsort(np.array(places, np.uint64), kind="stable")]  # not all female, then all male
     return EvenJudgments(
         pairs,
@@ -232,12 +224,11 @@ def even_judgments(
         {reason: count for reason, count in left_out.items() if count},
         {
             "evenrank": evenrank.__version__,
-            "genders": said,
+            "genders": source_of_genders,
             "ratio": ratio,
             "size": size,
             "reuse": reuse,
             "dictionary": {"name": words.name, "hash": words.hash},
-            "neighbours": "exact" if len(sides["male"]) <= exact_below else "approximate (faiss HNSW)",
         },
         None if size is None else round(ratio * size),
     )
@@ -252,7 +243,7 @@ def predicted_or_given(built: pl.DataFrame, genders: Any) -> tuple[pl.DataFrame,
                 "none of these labels is of a generated query; check the ids", path=path_of(genders)
             )
         return given, "given"
-    from evenrank.queries.classifier import predicted_genders
+    from evenrank.queries.classify import predicted_genders
 
     return predicted_genders(built.select("query_id", "text"), keep_seen=True)
 
@@ -269,8 +260,6 @@ def nearest_pairs(
     documents: tuple[Ints, Ints] | None = None,
     most: int | None = None,
     reuse: bool = False,
-    exact_below: int = EXACT,
-    seed: int = 0,
 ) -> tuple[Ints, Ints, Doubles]:
     """Rows of matched unit vectors and their distances, the nearest pair first; at most so many.
 
@@ -280,98 +269,58 @@ def nearest_pairs(
     """
     own = np.full(len(female), -1) if documents is None else documents[0]
     theirs = np.arange(len(male)) if documents is None else documents[1]
-    search = _Exact(male, theirs) if len(male) <= exact_below else _Approximate(male, theirs, seed)
-    near, cosine = search.neighbours(female, own)
+    near, cosine = _nearest(female, male, own, theirs)
     best, level = near[:, 0], cosine[:, 0]
     rows = np.flatnonzero(best >= 0)
     if reuse:
         order = rows[np.lexsort((best[rows], rows, -level[rows]))[:most]]
         return order, best[order], angular(level[order])
-    return _one_to_one(female, own, near, cosine, search, len(male) if most is None else most)
+    return _one_to_one(female, male, own, theirs, near, cosine, len(male) if most is None else most)
 
 
 def _one_to_one(
-    female: Doubles, own: Ints, near: Ints, cosine: Doubles, search: Any, most: int
+    female: Doubles, male: Doubles, own: Ints, theirs: Ints, near: Ints, cosine: Doubles, most: int
 ) -> tuple[Ints, Ints, Doubles]:
     """Greedily: whose nearest is taken asks for the next that is free, and waits its turn."""
     import heapq
 
-    free = np.ones(search.size, bool)
+    free = np.ones(len(male), bool)
     place = np.zeros(len(female), np.int64)
     heap = [(-cosine[row, 0], row, int(near[row, 0])) for row in range(len(female)) if near[row, 0] >= 0]
     heapq.heapify(heap)
     rows: list[tuple[int, int, float]] = []
     while heap and len(rows) < most:
-        level, row, other = heapq.heappop(heap)
+        away, row, other = heapq.heappop(heap)
         if free[other]:
             free[other] = False
-            rows.append((row, other, -level))
+            rows.append((row, other, -away))
             continue
         while place[row] < near.shape[1] and (near[row, place[row]] < 0 or not free[near[row, place[row]]]):
             place[row] += 1
         if place[row] < near.shape[1]:
             following, nearness = int(near[row, place[row]]), float(cosine[row, place[row]])
         else:  # all neighbours that were asked for are taken
-            following, nearness = search.next_free(female[row], own[row], free)
+            others = free & (theirs != own[row])
+            level = np.where(others, np.round(male @ female[row], _DIGITS), _NONE)
+            following = int(np.argmax(level)) if others.any() else -1
+            nearness = float(level[following])
         if following >= 0:
             heapq.heappush(heap, (-nearness, row, following))
     f, m, levels = (np.array(column) for column in zip(*rows, strict=True)) if rows else ([], [], [])
     return np.asarray(f, np.int64), np.asarray(m, np.int64), angular(np.asarray(levels, np.float64))
 
 
-class _Exact:
-    """All products, block by block; of each document the nearest few are kept."""
-
-    def __init__(self, male: Doubles, documents: Ints) -> None:
-        self._male = male
-        self._documents = documents
-        self.size = len(male)
-
-    def neighbours(self, female: Doubles, own: Ints) -> tuple[Ints, Doubles]:
-        """Of each row the nearest first; −1, at the end, where there is none or only its own document."""
-        count = min(NEIGHBOURS, self.size)
-        near = np.empty((len(female), count), np.int64)
-        cosine = np.empty((len(female), count))
-        step = max(1, _CELLS // self.size)
-        for start in range(0, len(female), step):
-            block = np.round(female[start : start + step] @ self._male.T, _DIGITS)
-            block[own[start : start + step, None] == self._documents] = _NONE
-            order = np.argsort(-block, axis=1, kind="stable")[:, :count]
-            near[start : start + step] = order
-            cosine[start : start + step] = np.take_along_axis(block, order, 1)
-        near[cosine == _NONE] = -1
-        return near, cosine
-
-    def next_free(self, vector: Doubles, own: int, free: npt.NDArray[np.bool_]) -> tuple[int, float]:
-        others = free & (self._documents != own)
-        if not others.any():
-            return -1, 0.0
-        level = np.where(others, np.round(self._male @ vector, _DIGITS), _NONE)
-        best = int(np.argmax(level))
-        return best, float(level[best])
-
-
-class _Approximate(_Exact):
-    """A graph of neighbours, by faiss; whose neighbours are all taken is matched exactly after all."""
-
-    def __init__(self, male: Doubles, documents: Ints, seed: int) -> None:
-        super().__init__(male, documents)
-        if find_spec("faiss") is None:
-            raise InputError(
-                f"{len(male):,} documents are too many for an exact search; pip install 'evenrank[ann]', or "
-                "raise exact_below"
-            )
-        faiss: Any = import_module("faiss")
-        self._graph = faiss.IndexHNSWFlat(male.shape[1], 32, faiss.METRIC_INNER_PRODUCT)
-        self._graph.hnsw.efConstruction = 200
-        self._graph.hnsw.efSearch = 4 * NEIGHBOURS
-        self._graph.hnsw.rng = faiss.RandomGenerator(seed)
-        self._graph.add(np.ascontiguousarray(male, np.float32))
-
-    def neighbours(self, female: Doubles, own: Ints) -> tuple[Ints, Doubles]:
-        _, near = self._graph.search(np.ascontiguousarray(female, np.float32), NEIGHBOURS)
-        exact = np.einsum("fd,fnd->fn", female, self._male[near])
-        near = np.where(own[:, None] == self._documents[near], -1, near)
-        level = np.where(near >= 0, np.round(exact, _DIGITS), _NONE)
-        order = np.lexsort((near, -level), axis=1)
-        return np.take_along_axis(near, order, 1), np.take_along_axis(level, order, 1)
+def _nearest(female: Doubles, male: Doubles, own: Ints, theirs: Ints) -> tuple[Ints, Doubles]:
+    """Of each row the nearest few first; −1, at the end, where there is none or only its own document."""
+    count = min(NEIGHBOURS, len(male))
+    near = np.empty((len(female), count), np.int64)
+    cosine = np.empty((len(female), count))
+    step = max(1, _CELLS // len(male))
+    for start in range(0, len(female), step):
+        block = np.round(female[start : start + step] @ male.T, _DIGITS)
+        block[own[start : start + step, None] == theirs] = _NONE
+        order = np.argsort(-block, axis=1, kind="stable")[:, :count]
+        near[start : start + step] = order
+        cosine[start : start + step] = np.take_along_axis(block, order, 1)
+    near[cosine == _NONE] = -1
+    return near, cosine

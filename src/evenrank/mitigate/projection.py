@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from evenrank.data.docs import open_docs
+from evenrank.data.files import is_model
 from evenrank.errors import InputError
-from evenrank.mitigate.swapping import swapper
+from evenrank.mitigate.swap import swapper
 from evenrank.rankers.projection import GenderProjection
 from evenrank.text.matcher import Source
 
@@ -83,9 +84,9 @@ def fit_projection(
 def _open_encoder(model: str | os.PathLike[str] | None) -> Any:
     from evenrank.rankers.encoder import Encoder
     from evenrank.rankers.neural.rerankers import COMPARING
-    from evenrank.rankers.neural.saved import is_ranker, open_ranker
+    from evenrank.rankers.neural.saved import open_ranker
 
-    if not is_ranker(model):
+    if model is None or not is_model(model):
         return Encoder(model)
     opened: Any = open_ranker(str(model))
     if opened.kind not in COMPARING:

@@ -1,359 +1,254 @@
-"""Bias against usefulness as a mitigation grows stronger: every strength applied and measured."""
+"""A mitigation at several strengths: what each costs, the front, and the setting to choose."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import partial
-from typing import Any, Unpack
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import polars as pl
-from ir_measures.measures import Measure
 
 from evenrank import stats
-from evenrank.data.runs import read_run
-from evenrank.errors import InputError, check_choice, check_number, check_whole
-from evenrank.measures.base import distance_from_ideal, distance_name, is_bias, preferred_direction
-from evenrank.measures.evaluate import measured
-from evenrank.measures.inputs import Inputs, MeasureInputs
-from evenrank.measures.lists import ranked_queries
-from evenrank.measures.parse import parse, parse_condition
-from evenrank.measures.results import Options
-from evenrank.mitigate.curve import (
-    Point,
-    TradeOff,
-    chosen_of,
-    compared,
-    is_significant,
-    one_front,
-    undominated,
-)
-from evenrank.mitigate.mitigations import Mitigation, check_finite, mitigation, name_of, refuse_unread
-from evenrank.mitigate.trained import Retrained, Training
-
-Progress = Callable[[int, int | None], None]
+from evenrank.errors import InputError
+from evenrank.show.grid import Grid, Recorded
+from evenrank.show.numbers import DASH, PLAIN, counted, interval, level, number, p_phrase, p_value
 
 
-@dataclass(frozen=True)
-class _Settings:
-    """What a sweep is told; see :func:`sweep`."""
+@dataclass(frozen=True, eq=False)
+class Point:
+    """One setting: bias (of sizes, for measures with a sign) and utility with intervals, query by query.
 
-    mode: str = "mean"
-    strengths: Sequence[float] | None = None
-    bias: str = "abs(ARaB@10)"
-    utility: str | Measure = "nDCG@10"
-    candidates: int = 100
-    index: Any = None
-    ranker: str = "bm25"
-    training: Training | None = None
-    tolerance: float | None = None
-    alpha: float = 0.05
-    confidence: float = 0.95
-    resamples: int = 2000
-    seed: int = 0
+    `change` compares utility with the unmitigated run on the same queries, this minus that; `p_holm` is its
+    p, corrected for the number of settings. `bias_change` and `bias_p_holm` are the same for bias. `front`:
+    no other setting has less bias and as much utility, or more utility and as little bias.
+    """
 
-    def __post_init__(self) -> None:
-        check_choice("mode", self.mode, ("each", "mean"))
-        check_whole("candidates", self.candidates)
-        if self.strengths is not None:
-            check_finite(self.strengths)
-        if self.tolerance is not None:
-            check_number("tolerance", self.tolerance, most=1)
-        check_number("alpha", self.alpha, most=1)
-        check_number("confidence", self.confidence, most=1)
-        check_whole("resamples", self.resamples)
-        check_whole("seed", self.seed, least=0)
+    strength: float
+    bias: stats.Interval
+    utility: stats.Interval
+    biases: np.ndarray
+    utilities: np.ndarray
+    run: pl.DataFrame
+    change: stats.Comparison | None = None
+    p_holm: float | None = None
+    bias_change: stats.Comparison | None = None
+    bias_p_holm: float | None = None
+    front: bool = False
 
 
-def sweep(
-    run: Any = None,
-    tally: Any = None,
-    *,
-    method: str | Mitigation = "constrain",
-    mode: str = "mean",
-    strengths: Sequence[float] | None = None,
-    bias: str = "abs(ARaB@10)",
-    utility: str | Measure = "nDCG@10",
-    candidates: int = 100,
-    index: Any = None,
-    ranker: str = "bm25",
-    training: Training | None = None,
-    tolerance: float | None = None,
-    alpha: float = 0.05,
-    confidence: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
-    **given: Unpack[MeasureInputs],
-) -> TradeOff:
-    """A mitigation at growing strength: how far does bias fall, and what does it cost?
+@dataclass(frozen=True, eq=False, repr=False)
+class TradeOff(Recorded):
+    """A mitigation at several strengths, from none to the strongest; iteration goes over the points.
 
-    Parameters
+    Attributes
     ----------
-    run, tally, qrels
-        The run to mitigate, the word counts of the collection, and judgments to measure usefulness.
-    docs, lexicon, tokenizer
-        Documents, in the place of the tally or for a bias that reads them (LIWC), and what to count in them,
-        as for :func:`evenrank.measure`.
-    background, labels, targets, dictionary, missing, order
-        What else the bias looks at and how runs are read, as for :func:`evenrank.measure`.
-    method
-        ``constrain``: strengths are bounds on `bias`. ``interpolate``: λ from 0 to 1. ``penalty``: w, see
-        :func:`penalise`. ``feedback``: λ of bias-aware RM3, which searches again and needs `index` and
-        `queries` instead of a run. ``detgreedy``, ``detcons``, ``detrelaxed``, ``detconstsort``, ``fair``:
-        how far shares go from those of the list to the target of `bias`, see :func:`rebalance`.
-        ``negatives``, a loss, ``adversary``, ``augment`` or ``consistency``: a ranker is trained at each
-        strength, which needs `training` and `queries`, and re-ranks the run. Or a mitigation of your own, any
-        object with a `name`, ``strengths()``, none first, and ``apply(strength)``, a run.
-    mode
-        Of `constrain`: the bound holds for the ``mean`` or for ``each`` query.
-    strengths
-        From weak to strong; without them nine tenths to one twentieth of the bias there is, or λ by tenths.
     bias
-        Any measure of bias of which a value can be better. Where values near 0 or 1 are good, it is how far
-        they are from it: ``abs(ARaB@10)``. ``penalty`` and ``interpolate`` look at single documents: the
-        value that the measure gives them or, where it compares groups, whether they show one.
-    candidates
-        How many documents from the top may move, where a run is re-ranked.
-    training
-        What is trained on what: :class:`evenrank.mitigate.trained.Training`. Other queries than those ranked.
-        Rankers are trained by the bias that is measured; the first point is that of plain training, not the
-        run as it is given.
-    tolerance, alpha
-        With a tolerance (0.02) the strongest setting is chosen up to which no more than that share of
-        utility is lost in the mean; without, up to which no loss is significant at `alpha` (paired t-tests,
-        Holm's correction over the settings). No setting is chosen that has as much bias as before, or whose
-        loss cannot be tested. Whether bias fell by more than chance is tested too, in the same way, and said
-        where it did not. Few queries make few losses significant: look at the interval. The choice fits
-        the queries that it is made on: choose on dev queries, and measure on others.
-
-    Examples
-    --------
-    >>> docs = {"a": "he said", "b": "she said", "c": "they said"}
-    >>> import evenrank as er
-    >>> run = {"q1": {"a": 3.0, "c": 2.0, "b": 1.0}, "q2": {"b": 3.0, "a": 2.5, "c": 1.0}}
-    >>> found = sweep(run, er.tally(docs), qrels={"q1": {"a": 1}, "q2": {"b": 1}}, strengths=[0.2])
-    >>> [round(point.bias.value, 2) for point in found]
-    [0.29, 0.17]
+        What is to become less: ``abs(ARaB@10)``, ``abs(DemographicParity@10 - 1)``; or more: ``NFaiRR@10``.
+    points
+        The unmitigated run first.
+    chosen
+        The strongest setting with less bias, not beaten by another of this method, up to which no loss of
+        utility is significant, or beyond the tolerance; the unmitigated run where there is none. It is chosen
+        on `queries`: what it is worth has to be seen on others.
+    queries
+        The queries that have both a bias and a utility, over which everything is computed.
+    less_bias_significant
+        Whether the chosen setting has significantly less bias than the unmitigated run (paired t-test, Holm's
+        correction over the settings); False where that cannot be tested, None where that run is chosen.
+    trained
+        The ranker whose plain training made the first point; None where that is no trained ranker's.
     """
-    how = _Settings(
-        mode=mode,
-        strengths=strengths,
-        bias=bias,
-        utility=utility,
-        candidates=candidates,
-        index=index,
-        ranker=ranker,
-        training=training,
-        tolerance=tolerance,
-        alpha=alpha,
-        confidence=confidence,
-        resamples=resamples,
-        seed=seed,
-    )
-    (curve,) = _curves([method], run, tally, how, dict(given))
-    return curve
 
+    method: str
+    bias: str
+    utility: str
+    points: tuple[Point, ...]
+    chosen: Point
+    queries: tuple[str, ...]
+    lower_is_fairer: bool = True
+    less_bias_significant: bool | None = None
+    trained: str | None = None
+    confidence: float = 0.95
 
-def sweeps(
-    methods: Sequence[str | Mitigation],
-    run: Any = None,
-    tally: Any = None,
-    **settings: Any,
-) -> list[TradeOff]:
-    """Several mitigations in one comparison: the points of all of them have one Pareto front.
+    def __iter__(self) -> Iterator[Point]:
+        return iter(self.points)
 
-    All are measured on the queries that each of them ranks and, where a measure compares with a background,
-    with the same one: the run that is re-ranked unless another is given.
-
-    With `training`, a ranker is trained plainly first. Its run is what the methods that train begin with, at
-    strength 0, and what the others re-rank.
-
-    Parameters
-    ----------
-    methods
-        As `method` of :func:`sweep`.
-    settings
-        Those of :func:`sweep`.
-    """
-    own = {each.name for each in fields(_Settings)} & settings.keys()
-    how = _Settings(**{name: settings.pop(name) for name in own})
-    return one_front(_curves(methods, run, tally, how, settings))
-
-
-def _curves(
-    methods: Sequence[str | Mitigation], run: Any, tally: Any, how: _Settings, given: dict[str, Any]
-) -> list[TradeOff]:
-    """A curve for each method, all over the same queries."""
-    if not methods:
-        raise InputError("name at least one method")
-    if len({*map(name_of, methods)}) < len(methods):
-        raise InputError("a method is given twice")
-    progress = given.pop("progress", None)
-    inputs = _opened(run, tally, given)
-    measure, size, name = bias_measure(how.bias)
-    useful = parse(how.utility)
-    if is_bias(useful):
-        raise InputError(
-            f"{useful} is not a measure of effectiveness; write for example nDCG@10, RR@10 or AP as utility"
+    def frame(self) -> pl.DataFrame:
+        """One row for each setting."""
+        return pl.DataFrame(
+            [
+                {
+                    "method": self.method,
+                    "strength": point.strength,
+                    "bias": point.bias.value,
+                    "bias_low": point.bias.low,
+                    "bias_high": point.bias.high,
+                    "utility": point.utility.value,
+                    "utility_low": point.utility.low,
+                    "utility_high": point.utility.high,
+                    **_columns("", point.change, point.p_holm),
+                    **_columns("bias_", point.bias_change, point.bias_p_holm),
+                    "front": point.front,
+                    "chosen": point is self.chosen,
+                }
+                for point in self.points
+            ],
+            infer_schema_length=None,
         )
-    inputs.check([measure, useful])
-    ready, start = _ready(methods, inputs, measure, how)
-    wished = [list(method.strengths()) for method in ready]
-    rows: list[list[tuple[float, pl.DataFrame]]] = []
-    done, total = 0, sum(map(len, wished))
-    for method, strengths in zip(ready, wished, strict=True):
-        rows.append([])
-        for strength in strengths:
-            rows[-1].append((strength, read_run(method.apply(strength))))
-            done += 1
-            if progress is not None:
-                progress(done, total)
-    common, values = _measured(rows, inputs, start, measure, useful)
-    fairer = 1.0 if preferred_direction(measure) == "high" else -1.0
-    curves = []
-    for method, runs, result in zip(ready, rows, values, strict=True):
-        points = [
-            _point(strength, frame, *pair, common, size, how)
-            for (strength, frame), pair in zip(runs, result, strict=True)
-        ]
-        points = compared(points, how.confidence)
-        points = [replace(p, front=undominated(p, points, fairer)) for p in points]
-        chosen = chosen_of(points, how.alpha, how.tolerance, fairer)
-        trained = None if how.training is None else how.training.kind
-        curves.append(
-            TradeOff(
-                method.name,
-                name,
-                str(useful),
-                tuple(points),
-                chosen,
-                tuple(common),
-                lower_is_fairer=fairer < 0,
-                less_bias_significant=is_significant(chosen, how.alpha),
-                trained=trained if start is not None and runs[0][1].equals(start) else None,
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON knows it, without the runs; an infinite bound is none."""
+        points = self.frame().drop("method").to_dicts()
+        points[0]["strength"] = None
+        return {
+            "method": self.method,
+            "bias": self.bias,
+            "utility": self.utility,
+            "queries": len(self.queries),
+            "trained": self.trained,
+            "less_bias_significant": self.less_bias_significant,
+            "points": points,
+        }
+
+    def remarks(self) -> list[str]:
+        """What has to be known of the points marked none and chosen, in a line each."""
+        lines = []
+        if self.trained is not None:
+            lines.append(
+                f"none: the run as {self.trained} re-ranks it after plain training, not as it was given"
             )
-        )
-    return curves
+        if self.less_bias_significant is False:
+            p, way = self.chosen.bias_p_holm, "lower" if self.lower_is_fairer else "higher"
+            if p is None:
+                over = counted(len(self.queries), "query", "queries")
+                lines.append(f"chosen: whether its {self.bias} is {way} by chance cannot be tested on {over}")
+            else:
+                lines.append(
+                    f"chosen: its {self.bias} is not significantly {way} than at none ({p_phrase(p)}, Holm)"
+                )
+        return lines
+
+    def grid(self) -> Grid:
+        """A row for each setting."""
+        return curves_grid([self])
+
+    def __str__(self) -> str:
+        over = counted(len(self.queries), "query", "queries")
+        title = f"{self.method}: {self.bias} against {self.utility}, {over}"
+        return "\n".join([title, self.grid().text(), *self.remarks()])
 
 
-def _opened(run: Any, tally: Any, given: dict[str, Any]) -> Inputs:
-    for name in ("vectors", "pairs", "genders", "ties"):
-        if name in given:
-            raise InputError(f"sweep takes no {name}")
-    runs = None if run is None else {"the run": run}
-    inputs = Inputs.open(runs, tally=tally, **given)
-    if inputs.qrels is None:
-        raise InputError("judgments tell the usefulness; give qrels")
-    return inputs
+def curves_grid(curves: Sequence[TradeOff]) -> Grid:
+    """The settings of one curve or of several; a single one needs no column for its method."""
+    first, several = curves[0], len(curves) > 1
+    between = f"{level(first.confidence)} interval"
+    heads = ["strength", first.bias, between, first.utility, between, "change", "p (Holm)", ""]
+    rows = []
+    for curve in curves:
+        for point in curve:
+            none = point is curve.points[0]
+            marks = [*(["front"] if point.front else []), *(["chosen"] if point is curve.chosen else [])]
+            change = None if point.change is None else point.change.difference
+            row = [
+                "none" if none else f"{point.strength:.3g}",
+                number(point.bias.value, ".3f"),
+                interval(point.bias.low, point.bias.high, PLAIN) or DASH,
+                number(point.utility.value, ".3f"),
+                interval(point.utility.low, point.utility.high, PLAIN) or DASH,
+                "" if none else number(change),
+                "" if none else p_value(point.p_holm),
+                " ".join(marks),
+            ]
+            rows.append([curve.method, *row] if several else row)
+    return Grid(["method", *heads] if several else heads, rows)
 
 
-def _ready(
-    methods: Sequence[str | Mitigation], inputs: Inputs, measure: Any, how: _Settings
-) -> tuple[list[Mitigation], pl.DataFrame | None]:
-    """The mitigations, and the run that they re-rank; what cannot be swept is refused before training."""
-    run, training = inputs.runs.get("the run"), how.training
+def curves_remarks(curves: Sequence[TradeOff]) -> list[str]:
+    """What is said of all curves once, and what is said of some with the method's name before it."""
+    lines = [curve.remarks() for curve in curves]
+    shared = [line for line in lines[0] if all(line in each for each in lines)]
+    own = [
+        f"{curve.method}, {line}"
+        for curve, each in zip(curves, lines, strict=True)
+        for line in each
+        if line not in shared
+    ]
+    over = [f"{curve.method}, {counted(len(curve.queries), 'query', 'queries')}" for curve in curves]
+    return [*shared, *own, *over]
 
-    def built(method: str | Mitigation, plain: pl.DataFrame | None = None) -> Mitigation:
-        if not isinstance(method, str):
-            if how.strengths is not None:
-                raise InputError("a mitigation of your own has its own strengths; leave them out")
-            return method
-        return mitigation(
-            method,
-            run,
-            inputs,
-            measure=measure,
-            mode=how.mode,
-            strengths=how.strengths,
-            candidates=how.candidates,
-            index=how.index,
-            ranker=how.ranker,
-            training=training,
-            plain=plain,
-        )
 
-    ready = [built(method) for method in methods]
-    refuse_unread(
-        methods,
-        training=training is not None,
-        run=run is not None,
-        mode=how.mode != _Settings.mode,
-        candidates=how.candidates != _Settings.candidates,
-        index=how.index is not None,
-        ranker=how.ranker != _Settings.ranker,
-        queries=inputs.queries is not None,
+def _columns(prefix: str, change: stats.Comparison | None, p_holm: float | None) -> dict[str, float | None]:
+    """A change as columns of a frame; empty for the first point, which has changed from nothing."""
+    names = {"difference": "difference", "difference_low": "low", "difference_high": "high", "p": "p"}
+    result = {prefix + name: getattr(change, part, None) for name, part in names.items()}
+    return {**result, f"{prefix}p_holm": p_holm}
+
+
+def one_front(curves: Sequence[TradeOff]) -> list[TradeOff]:
+    """The curves with one Pareto front over all their points; they have to share measures and queries."""
+    if len({(curve.bias, curve.utility) for curve in curves}) > 1:
+        raise InputError("the trade-offs have different measures; they cannot have one front")
+    if len({frozenset(curve.queries) for curve in curves}) > 1:
+        raise InputError("the trade-offs are over different queries; sweep their methods together")
+    together = [point for curve in curves for point in curve.points]
+    rows = []
+    for curve in curves:
+        fairer = -1.0 if curve.lower_is_fairer else 1.0
+        points = tuple(replace(p, front=undominated(p, together, fairer)) for p in curve.points)
+        rows.append(replace(curve, points=points, chosen=points[curve.points.index(curve.chosen)]))
+    return rows
+
+
+def compared(points: list[Point], confidence: float) -> list[Point]:
+    """Each point's utility and bias beside those of the first, each with Holm's correction."""
+    first, others = points[0], points[1:]
+    useful = [stats.paired(p.utilities, first.utilities, confidence=confidence) for p in others]
+    biased = [stats.paired(p.biases, first.biases, confidence=confidence) for p in others]
+    adjusted = (stats.holm([change.p for change in changes]) for changes in (useful, biased))
+    return [
+        first,
+        *(
+            replace(p, change=change, p_holm=p_holm, bias_change=bias_change, bias_p_holm=bias_p_holm)
+            for p, change, bias_change, p_holm, bias_p_holm in zip(
+                others, useful, biased, *adjusted, strict=True
+            )
+        ),
+    ]
+
+
+def undominated(point: Point, points: Sequence[Point], fairer: float) -> bool:
+    def worth(p: Point) -> tuple[float, float]:
+        return fairer * (p.bias.value or 0.0), p.utility.value or 0.0
+
+    fair, useful = worth(point)
+    return not any(
+        f >= fair and u >= useful and (f > fair or u > useful) for f, u in (worth(p) for p in points)
     )
-    if training is None:
-        return ready, run
-    if run is None or inputs.queries is None:
-        raise InputError("give the run and the queries that the trained ranker re-ranks")
-    wanted = [each.name for each in ready if isinstance(each, Retrained)]
-    training = training.aligned(measure, inputs, wanted)
-    training.check(wanted, run, inputs.queries)
-    plain = read_run(training.ranked(run, inputs.queries))
-    return [built(method, plain) for method in methods], plain
 
 
-def _measured(
-    built: Sequence[Sequence[tuple[float, pl.DataFrame]]],
-    inputs: Inputs,
-    start: pl.DataFrame | None,
-    measure: Any,
-    useful: Measure,
-) -> tuple[list[str], list[list[tuple[dict[str, float], dict[str, float]]]]]:
-    """The queries that have a value everywhere, and bias and utility of each query in each run."""
-    ranked = [set(ranked_queries(runs[0][1]).to_list()) for runs in built]
-    shared = set.intersection(*ranked)
-    if not shared:
-        raise InputError("the methods rank no query in common; do run, index and queries belong together?")
-    behind = inputs.background if inputs.background is not None else start
-    behind = built[0][0][1] if behind is None else behind
-    values: list[list[tuple[dict[str, float], dict[str, float]]]] = []
-    for of_method, runs in zip(ranked, built, strict=True):
-        values.append([])
-        for _, frame in runs:
-            seen = frame if of_method == shared else frame.filter(pl.col("query_id").is_in(list(shared)))
-            now = inputs.of_runs({"the run": seen}, background=behind, queries=None)
-            result = measured(now, [measure, useful], Options(confidence=None))
-            values[-1].append((result[measure].per_query(), result[useful].per_query()))
-    each = [pair for of_method in values for pair in of_method]
-    common = [q for q in each[0][0] if all(q in of_bias and q in of_use for of_bias, of_use in each)]
-    if not common:
-        raise InputError("no query has both a bias and judgments; check that run and qrels belong together")
-    return common, values
+def chosen_of(points: Sequence[Point], alpha: float, tolerance: float | None, fairer: float) -> Point:
+    """The last point on the front with less bias, before utility falls significantly or beyond the tolerance.
+
+    A loss that cannot be tested counts as one that is significant.
+    """
+    first = points[0]
+    reached, whole = first, first.utility.value or 0.0
+    for point in points[1:]:
+        lost = 0.0 if point.change is None else -(point.change.difference or 0.0)
+        if tolerance is not None:
+            kept = lost <= tolerance * whole
+        else:
+            kept = point.p_holm is not None and (lost <= 0 or point.p_holm >= alpha)
+        if not kept:
+            break
+        if point.front and fairer * ((point.bias.value or 0.0) - (first.bias.value or 0.0)) > 0:
+            reached = point
+    return reached
 
 
-def bias_measure(text: str) -> tuple[Any, Callable[[np.ndarray], np.ndarray], str]:
-    """The bias measure, what of its values counts, and the name of that: their size, where 0 is good."""
-    condition = parse_condition(f"{text}<=0")
-    if not is_bias(condition.measure):
-        raise InputError(f"{text} is not a measure of bias; write for example abs(ARaB@10) or NFaiRR@10")
-    measure: Any = condition.measure
-    if measure.REFERENCE:
-        raise InputError(f"{measure} has to be compared with {measure.REFERENCE}; no value of it is better")
-    if condition.absolute:
-        return measure, np.abs, f"abs({measure})"
-    return measure, partial(distance_from_ideal, measure), distance_name(measure)
-
-
-def _point(
-    strength: float,
-    run: pl.DataFrame,
-    biases: dict[str, float],
-    utilities: dict[str, float],
-    common: Sequence[str],
-    size: Callable[[np.ndarray], np.ndarray],
-    how: _Settings,
-) -> Point:
-    of_bias = size(np.array([biases[query] for query in common]))
-    of_use = np.array([utilities[query] for query in common])
-    given: dict[str, Any] = {"confidence": how.confidence, "resamples": how.resamples, "seed": how.seed}
-    return Point(
-        strength,
-        stats.mean_interval(of_bias, **given),
-        stats.mean_interval(of_use, **given),
-        of_bias,
-        of_use,
-        run,
-    )
+def is_significant(chosen: Point, alpha: float) -> bool | None:
+    """Whether the bias of the chosen point, which is less, is so by more than chance; None for the first."""
+    if chosen.bias_change is None:
+        return None
+    return chosen.bias_p_holm is not None and chosen.bias_p_holm < alpha

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import polars as pl
@@ -23,10 +23,8 @@ from evenrank.data.read import read_qrels, read_queries
 from evenrank.data.runs import read_run
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.document_bias import bias_by, document_measure
-from evenrank.measures.document_groups import Labels
 from evenrank.measures.inputs import Inputs
-from evenrank.measures.lists import view_key
-from evenrank.mitigate.mitigations import check_strengths, refuse_bias
+from evenrank.mitigate.base import check_strengths
 from evenrank.mitigate.negatives import negatives
 from evenrank.rankers.base import Progress
 from evenrank.rankers.neural.rerankers import INTERACTION, KINDS
@@ -37,7 +35,7 @@ _STRENGTHS = (0.3, 1.0, 3.0)
 _OWN = {"negatives": _LAMBDAS, "adversary": (1.0, 10.0), "augment": (1.0,), "consistency": (1.0, 10.0)}
 
 
-def methods() -> tuple[str, ...]:
+def methods_of_training() -> tuple[str, ...]:
     """What can be swept by training: negatives, the losses that look at bias, adversary and mirroring."""
     try:
         from evenrank.training.losses import LOSSES, is_biased
@@ -46,19 +44,9 @@ def methods() -> tuple[str, ...]:
     return (*_OWN, *filter(is_biased, LOSSES))
 
 
-def training_bias(measure: Any, wanted: Sequence[str]) -> Any:
-    """What makes a document one-sided where these methods are judged by this measure.
-
-    The measure itself where it is a sum over documents, ``label`` where it compares groups. Where it says
-    nothing of single documents, the methods that have to know are refused; the others do without.
-    """
-    if (result := bias_by(measure)) is not None:
-        return result
-    own = {*methods()} - {"adversary", "augment", "consistency"}
-    for method in wanted:
-        if method in own:
-            refuse_bias(method, measure)
-    return "tf"
+def refuse_bias(method: str, measure: Any) -> NoReturn:
+    """Refuse a method that looks at single documents, where the measure says nothing of them."""
+    raise InputError(f"{method} needs the bias of single documents, and {measure} says none")
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +66,8 @@ class Training:
     n, pool
         Negatives of each query, and how many documents of the first stage they are taken from.
     bias, lexicon, labels
-        What makes a document one-sided, as for :func:`evenrank.negatives`. In a sweep: what the sweep
-        measures, and nothing else; see :meth:`aligned`.
+        What makes a document one-sided, as for :func:`evenrank.negatives`; tf unless given. A sweep trains by
+        what it measures, and takes none of them.
     seed
         Of all that is drawn.
     settings
@@ -104,74 +92,36 @@ class Training:
     def __post_init__(self) -> None:
         check_choice("ranker", self.kind, KINDS)
 
-    def aligned(self, measure: Any, inputs: Inputs, wanted: Sequence[str]) -> Training:
+    def aligned(self, measure: Any, inputs: Inputs, methods: Sequence[str]) -> Training:
         """The same training by the bias, the words and the labels that a sweep measures.
 
-        What was not given is taken from there. What was given and differs is refused: a ranker that is
-        trained to be fair in one way says little when it is judged in another.
-
-        Parameters
-        ----------
-        measure, inputs
-            What a sweep measures, and all that it looks at.
-        wanted
-            The methods that train.
+        Where the measure says nothing of single documents, methods that have to know are refused; an
+        adversary and mirroring do without.
         """
-        told = inputs.given.get("tally") is not None or inputs.given.get("tokenizer") is not None
-        if told and inputs.tokenizer != "words":
+        if given := [name for name in ("bias", "lexicon", "labels") if getattr(self, name) is not None]:
+            left = " and ".join(given)
+            raise InputError(f"a sweep trains by what it measures; leave {left} out of the training")
+        counted = inputs.given.get("tally") is not None or inputs.given.get("tokenizer") is not None
+        if counted and inputs.tokenizer != "words":
             raise InputError(
                 "training counts the words of the tokenizer words, and bias is counted with "
                 f"{inputs.tokenizer}; leave the tokenizer out, or tally with words"
             )
-        bias = self._bias_as(measure, inputs, wanted)
+        bias = bias_by(measure)
+        for method in methods if bias is None else ():
+            if method not in ("adversary", "augment", "consistency"):
+                refuse_bias(method, measure)
+        bias = "tf" if bias is None else bias
         read = document_measure(bias).VIEW.READS
         if "dictionary" in read and inputs.given.get("dictionary") is not None:
             raise InputError("training reads the dictionary open and no other; leave the dictionary out")
-        labels = self._labels_as(inputs) if "labels" in read else self.labels
-        lexicon = self._lexicon_as(inputs) if inputs.reading_tally([measure]) else self.lexicon
-        return replace(self, bias=bias, lexicon=lexicon, labels=labels)
-
-    def _bias_as(self, measure: Any, inputs: Inputs, wanted: Sequence[str]) -> Any:
-        """What makes a document one-sided: as the measure has it, where it says so."""
-        if self.bias is None:
-            return training_bias(measure, wanted)
-        swept = bias_by(measure)
-        if swept is not None and not _alike(document_measure(self.bias), document_measure(swept), inputs):
-            raise InputError(
-                f"training calls documents one-sided by {self.bias}, and {measure} is measured; leave bias "
-                "out of the training"
-            )
-        return self.bias
-
-    def _lexicon_as(self, inputs: Inputs) -> Any:
-        """The words of groups: those of the tally, where it is known which they are."""
-        from evenrank.text.lexicon import lexicon
-
-        if inputs.lexicon is None:
-            return self.lexicon
-        counted, own = lexicon(inputs.lexicon), lexicon(self.lexicon or "rekabsaz2020")
-        if own.hash == counted.hash:
-            return self.lexicon
-        if self.lexicon is not None:
-            raise InputError(
-                f"training counts the words of the lexicon {own.name}, and bias is counted with "
-                f"{counted.name}; leave lexicon out of the training"
-            )
-        return counted
-
-    def _labels_as(self, inputs: Inputs) -> Any:
-        """The groups of documents: as they are measured."""
-        if self.labels is None:
-            return inputs.given.get("labels")
-        own, measured = (
-            each.provenance["fingerprint"] for each in (Labels.of(self.labels).one_attribute(), inputs.groups)
+        words = inputs.lexicon if inputs.reading_tally([measure]) else None
+        return replace(
+            self,
+            bias=bias,
+            lexicon=words,
+            labels=inputs.given.get("labels") if "labels" in read else None,
         )
-        if own != measured:
-            raise InputError(
-                "training has other groups of documents than bias is measured with; leave labels out of the "
-                "training, and give them to the sweep"
-            )
-        return self.labels
 
     def check(self, methods: Sequence[str], run: pl.DataFrame, queries: Any) -> None:
         """Refuse settings that cannot be trained with, and queries to re-rank that are trained on."""
@@ -228,7 +178,7 @@ class Training:
             bias_lambda=bias_lambda,
             n=self.n,
             seed=self.seed,
-            bias=self._one_sided_by,
+            bias="tf" if self.bias is None else self.bias,
             depth=self.pool,
             docs=self.docs,
             lexicon=self.lexicon,
@@ -246,10 +196,6 @@ class Training:
             seed=self.seed,
         )
 
-    @property
-    def _one_sided_by(self) -> Any:
-        return "tf" if self.bias is None else self.bias
-
     @cached_property
     def _plain(self) -> Any:
         return self.prepared(0.0)
@@ -262,7 +208,11 @@ class Training:
         from evenrank.training.trainer import train_prepared
 
         ready = self.prepared(strength) if method == "negatives" and strength else self._plain
-        more = {"bias": self._one_sided_by, "lexicon": self.lexicon, "labels": self.labels}
+        more = {
+            "bias": "tf" if self.bias is None else self.bias,
+            "lexicon": self.lexicon,
+            "labels": self.labels,
+        }
         given = {**self.settings, **(setting(method, strength) if strength else {})}
         deepest = int(run["rank"].max() or 1)  # type: ignore[arg-type]
         with tempfile.TemporaryDirectory() as folder:
@@ -278,18 +228,6 @@ class Training:
                 **given,
             )
             return rerank(target, run, self.docs, queries, depth=deepest)
-
-
-def _alike(one: Any, other: Any, inputs: Inputs) -> bool:
-    """Whether two measures tell documents apart alike: by the same words, or one measure at any cut-off."""
-    if view_key(one) != view_key(other):
-        return False
-    groups = inputs.tally.groups if inputs.has_tally else ()
-    if (counted := one.words(groups)) is not None:
-        magnitude, weights = counted
-        turned = {group: -weight for group, weight in weights.items()}
-        return other.words(groups) in [(magnitude, weights), (magnitude, turned)]
-    return bool(one @ 1 == other @ 1)
 
 
 def setting(method: str, strength: float) -> dict[str, Any]:
@@ -327,7 +265,6 @@ class Retrained:
     plain: pl.DataFrame | None = None
 
     def __post_init__(self) -> None:
-        check_choice("method", self.name, methods())
         if self.name == "augment" and self.given is not None and set(self.given) - {0.0, 1.0}:
             raise InputError("augment has no strengths: texts are mirrored or not")
         if self.given is not None:

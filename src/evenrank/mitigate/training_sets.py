@@ -1,4 +1,4 @@
-"""Training sets as folders: queries, judgments, triples and a report, written by whatever balances them."""
+"""Training sets as folders: queries, judgments, triples and a report."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from evenrank.data.formats import json_objects
 from evenrank.data.read import path_of, read_qrels, read_queries
 from evenrank.data.schema import listing, show
 from evenrank.errors import InputError
-from evenrank.queries.generation.closeness import refuse_other_index, relevant_pairs
-from evenrank.queries.generation.generating import refuse_holding, refuse_tabs
+from evenrank.queries.generated import refuse_holding, refuse_other_index, refuse_tabs, relevant_pairs
 from evenrank.rankers.index import Index
 from evenrank.rankers.registry import search
 
@@ -27,14 +26,85 @@ MAY_BE_STALE = ("triples.jsonl", "added.tsv", "pairs.tsv", "kept.tsv", "query_id
 """Files that only some calls write: triples, and what tells genders."""
 
 
-class WithAdded:
+class TrainingSet:
+    """Queries and judgments that were balanced, as a folder; what tells genders is kept back."""
+
+    GENDER_FILE = "kept.tsv"
+
+    def queries(self, x: Any) -> pl.DataFrame:
+        """Of these queries those that stay, and those that are added."""
+        raise NotImplementedError
+
+    def qrels(self, x: Any) -> pl.DataFrame:
+        """Of these judgments those that stay, and those that are added."""
+        raise NotImplementedError
+
+    def gender_table(self) -> pl.DataFrame:
+        """What tells the genders of queries."""
+        raise NotImplementedError
+
+    def report(self) -> dict[str, Any]:
+        """JSON-ready dict of what has changed."""
+        raise NotImplementedError
+
+    def more_files(
+        self, triples: Any, index: Index | None, real: tuple[Any, Any] | None, seed: int
+    ) -> tuple[dict[str, str], dict[str, Any]]:
+        """Triples and other files, and what the report has to say of them."""
+        raise NotImplementedError
+
+    def write(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        queries: Any = None,
+        qrels: Any = None,
+        triples: Any = None,
+        index: Index | None = None,
+        genders: bool = False,
+        seed: int = 0,
+    ) -> list[Path]:
+        """Write ``queries.tsv``, ``qrels.txt``, ``triples.jsonl`` and ``report.json`` to a folder.
+
+        The given queries, judgments and triples come first, then what is added. Triples of added queries need
+        an index, to draw their negatives from (with `seed`); without `triples`, those of the real queries are
+        made too. What tells genders is written only if asked for: a trainer should not see it. Triples, and
+        files that tell genders, which an earlier call has left in the folder are removed if this one does not
+        write them.
+        """
+        content = data_set(
+            None if queries is None else self.queries(queries), None if qrels is None else self.qrels(qrels)
+        )
+        real = None if queries is None or qrels is None else (queries, qrels)
+        more, facts = self.more_files(triples, index, real, seed)
+        if not content and not more:
+            more = self.without_inputs()
+        content |= more
+        if genders:
+            content[self.GENDER_FILE] = self.gender_table().write_csv(separator="\t")
+        report = {**self.report(), **facts, "files": [*content, REPORT]}
+        content[REPORT] = json.dumps(report, indent=2, allow_nan=False) + "\n"
+        to = Path(folder)
+        _remove_stale(to, content)
+        make_folder(to)
+        for name, text in content.items():
+            with writing(to / name) as file:
+                file.write(text.encode())
+        return [to / name for name in content]
+
+    def without_inputs(self) -> dict[str, str]:
+        """What is written where there is nothing else to write."""
+        return {}
+
+
+class WithAdded(TrainingSet):
     """Queries that are added to a training set, each with the one document it was made of.
 
-    `added` has ``query_id, doc_id, text``. What tells the genders is written only if asked for.
+    `added` has ``query_id, doc_id, text``.
     """
 
     added: pl.DataFrame
-    TELLING = "added.tsv"
+    GENDER_FILE = "added.tsv"
 
     def queries(self, x: Any) -> pl.DataFrame:
         """These queries, and those that are added; an id that is in both is an error."""
@@ -56,57 +126,17 @@ class WithAdded:
             remedy = "start from a set without generated queries, or give those other ids"
             raise InputError(f"{problem}; {remedy}", path=path_of(x))
 
-    def telling(self) -> pl.DataFrame:
-        """What tells the genders of the added queries."""
-        raise NotImplementedError
-
-    def report(self) -> dict[str, Any]:
-        """What is added, as JSON."""
-        raise NotImplementedError
-
-    def write(
-        self,
-        folder: str | os.PathLike[str],
-        *,
-        queries: Any = None,
-        qrels: Any = None,
-        triples: Any = None,
-        index: Index | None = None,
-        genders: bool = False,
-        seed: int = 0,
-    ) -> list[Path]:
-        """Write ``queries.tsv``, ``qrels.txt``, ``triples.jsonl`` and ``report.json`` to a folder.
-
-        The given ones come first, then what is added. Triples of added queries need an index, to draw their
-        negatives from; if no triples are given, those of the real queries are made too. What tells the
-        genders is written only if asked for. Triples, and files that tell genders, which an earlier call has
-        left in the folder are removed if this one does not write them.
-        """
-        content = data_set(
-            None if queries is None else self.queries(queries), None if qrels is None else self.qrels(qrels)
-        )
-        report = self.report()
-        if index is not None:
-            refuse_other_index(self.added["doc_id"], index)
-            real = None if triples is not None or queries is None or qrels is None else (queries, qrels)
-            lines, without = made_triples(self.added, index, triples, real, seed=seed)
-            content["triples.jsonl"] = lines
-            report = {**report, "pairs without a triple": without}
-        elif triples is not None:
-            raise InputError("triples of added queries need negatives; give an index of the collection")
-        if genders:
-            content[self.TELLING] = self.telling().write_csv(separator="\t")
-        return write_reported(folder, content, report)
-
-
-def write_reported(
-    folder: str | os.PathLike[str], content: dict[str, str], report: Mapping[str, Any]
-) -> list[Path]:
-    """Write files and a report that lists them; what only an earlier call has written is removed."""
-    listed = {**report, "files": [*content, REPORT]}
-    content = {**content, REPORT: json.dumps(listed, indent=2, allow_nan=False) + "\n"}
-    _remove_stale(Path(folder), content)
-    return write_folder(folder, content)
+    def more_files(
+        self, triples: Any, index: Index | None, real: tuple[Any, Any] | None, seed: int
+    ) -> tuple[dict[str, str], dict[str, Any]]:
+        if index is None:
+            if triples is not None:
+                raise InputError("triples of added queries need negatives; give an index of the collection")
+            return {}, {}
+        refuse_other_index(self.added["doc_id"], index)
+        real = None if triples is not None else real
+        lines, without = made_triples(self.added, index, triples, real, seed=seed)
+        return {"triples.jsonl": lines}, {"pairs without a triple": without}
 
 
 def _remove_stale(folder: Path, content: Mapping[str, str]) -> None:
@@ -146,15 +176,6 @@ def refuse_folder_of(folder: Path, *inputs: str | os.PathLike[str] | None) -> No
     given = {Path(each).name for each in inputs if each is not None}
     for name in sorted(given & {*MAY_BE_STALE, "queries.tsv", "qrels.txt", REPORT}):
         refuse_input(folder / name, *inputs, what="the folder")
-
-
-def write_folder(folder: str | os.PathLike[str], content: Mapping[str, str]) -> list[Path]:
-    """Write texts to files of a folder, each of them whole or not at all."""
-    to = make_folder(folder)
-    for name, text in content.items():
-        with writing(to / name) as file:
-            file.write(text.encode())
-    return [to / name for name in content]
 
 
 def read_triples(path: Any) -> Iterator[tuple[dict[str, Any], str]]:

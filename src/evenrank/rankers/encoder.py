@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from evenrank.errors import InputError
+from evenrank.errors import check_choice, check_whole
 from evenrank.rankers.neural.onnx_models import Backend, OnnxModel, check_backend
 from evenrank.vectors.encoders import find_model, open_model
 
@@ -46,14 +46,11 @@ class Encoder:
         backend: Backend = "torch",
     ) -> None:
         check_backend(backend)
-        if batch is not None and batch < 1:
-            raise InputError(f"batch must be at least 1, not {batch}")
-        if max_length is not None and max_length < 1:
-            raise InputError(f"max_length must be at least 1, not {max_length}")
-        if similarity is not None and similarity not in get_args(Similarity):
-            raise InputError(
-                f"similarity is {similarity!r}; choose one of: {', '.join(get_args(Similarity))}"
-            )
+        for name, value in (("batch", batch), ("max_length", max_length)):
+            if value is not None:
+                check_whole(name, value)
+        if similarity is not None:
+            check_choice("similarity", similarity, get_args(Similarity))
         self.model = find_model(model)
         self._batch = batch
         self._similarity = similarity

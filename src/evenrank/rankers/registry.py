@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import polars as pl
 
 from evenrank.data.docs import SUFFIXES
-from evenrank.data.files import is_model, model_kind
+from evenrank.data.files import is_model
 from evenrank.data.read import read_queries
-from evenrank.data.schema import listing, show
+from evenrank.data.schema import show
 from evenrank.errors import InputError, closest_match
 from evenrank.rankers.base import Progress, Ranker, as_ranker
 from evenrank.rankers.settings import convert, read_pairs
@@ -34,6 +34,7 @@ class Entry(NamedTuple):
     indexed: bool = True  # does it search an index
 
 
+_TWO_STAGE = "evenrank.rankers.neural.reranking:two_stage"
 RANKERS: dict[str, Entry] = {
     "bm25": Entry("evenrank.rankers.lexical:bm25"),
     "qld": Entry("evenrank.rankers.lexical:qld"),
@@ -43,13 +44,12 @@ RANKERS: dict[str, Entry] = {
     "w2v_add": Entry("evenrank.rankers.word_vectors:w2v_add"),
     "w2v_si": Entry("evenrank.rankers.word_vectors:w2v_si"),
     "dense": Entry("evenrank.rankers.dense:dense"),
-    "hybrid": Entry("evenrank.rankers.neural.reranking:hybrid_ranker"),
-    "cross-encoder": Entry("evenrank.rankers.neural.reranking:cross_encoder_ranker"),
-    "llm": Entry("evenrank.rankers.neural.reranking:language_model_ranker"),
+    "hybrid": Entry(_TWO_STAGE, {"model": "hybrid"}),
+    "cross-encoder": Entry(_TWO_STAGE, {"model": "cross-encoder"}),
+    "llm": Entry(_TWO_STAGE, {"model": "llm"}),
     "perfect": Entry("evenrank.rankers.base:perfect", indexed=False),
     "random": Entry("evenrank.rankers.base:random", indexed=False),
 }
-_TRAINED = "evenrank.rankers.neural.reranking:trained"
 _ENGINE = Entry("evenrank.rankers.remote:engine", indexed=False)
 
 
@@ -84,15 +84,14 @@ def make(name: str, *, index: Index | None = None, **settings: Any) -> Ranker:
     factory = _factory(entry)
     if is_engine(name):  # which settings there are depends on the kind of engine; it checks them
         return factory(name, **settings)
-    known = _parameters(name)
-    if unknown := [key for key in settings if key not in known]:
-        raise _unknown_setting(name, unknown[0], known)
-    required = [key for key, (_, default) in known.items() if default is inspect.Parameter.empty]
-    if missing := [key for key in required if key not in settings]:
-        raise InputError(f"{name} needs the setting {missing[0]}")
+    parameters = _parameters(name)
+    values = convert(settings, _types(parameters), name)
+    for key, parameter in parameters.items():
+        if parameter.default is parameter.empty and key not in values:
+            raise InputError(f"{name} needs the setting {key}")
     if entry.indexed and index is None:
         raise InputError(f"{name} searches an index; make one with: evenrank index DOCS -o IDX")
-    return as_ranker(factory(index, **entry.fixed, **settings), name if name in RANKERS else None)
+    return as_ranker(factory(index, **entry.fixed, **values), name if name in RANKERS else None)
 
 
 def settings(name: str) -> tuple[str, ...]:
@@ -105,30 +104,19 @@ def parse_settings(name: str, given: Iterable[str]) -> dict[str, Any]:
     pairs = read_pairs(given)
     if is_engine(name):  # which settings there are depends on the kind of engine; it checks them
         return pairs
-    return convert(pairs, {key: kind for key, (kind, _) in _parameters(name).items()}, name)
+    return convert(pairs, _types(_parameters(name)), name)
 
 
 def _entry(name: str) -> Entry:
     if is_engine(name):
         return _ENGINE
     if name not in RANKERS and is_model(name):  # a folder that `evenrank train` wrote
-        from evenrank.rankers.neural.rerankers import COMPARING
-
-        none = {} if model_kind(name) in COMPARING else {"projection": None, "strength": 1.0}
-        return Entry(_TRAINED, {"model": str(name), **none})
+        return Entry(_TWO_STAGE, {"model": str(name)})
     if not isinstance(name, str) or name not in RANKERS:
-        near = _near(name, RANKERS) if isinstance(name, str) else ""
+        close = closest_match(str(name), RANKERS)
+        near = f"; did you mean {close}?" if close else ""
         raise InputError(f"unknown ranker {show(name)}; there are: {', '.join(RANKERS)}{near}")
     return RANKERS[name]
-
-
-def _unknown_setting(name: str, key: str, known: Iterable[str]) -> InputError:
-    return InputError(f"{name} has no setting {show(key)}; it has: {listing(known)}{_near(key, known)}")
-
-
-def _near(name: str, known: Iterable[str]) -> str:
-    close = closest_match(name, known)
-    return f"; did you mean {close}?" if close else ""
 
 
 def _factory(entry: Entry) -> Callable[..., Any]:
@@ -137,14 +125,28 @@ def _factory(entry: Entry) -> Callable[..., Any]:
     return built
 
 
-def _parameters(name: str) -> dict[str, tuple[Any, Any]]:
-    """Type and default of each setting: the factory's arguments behind the first."""
+def _parameters(name: str) -> dict[str, inspect.Parameter]:
+    """The settings of a ranker: the factory's arguments behind the first."""
     entry = _entry(name)
     parameters = list(inspect.signature(_factory(entry), eval_str=True).parameters.values())[1:]
-    return {
-        each.name: (str if each.annotation is each.empty else each.annotation, each.default)
+    result = {
+        each.name: each
         for each in parameters
         if each.kind is not each.VAR_KEYWORD and each.name not in entry.fixed
+    }
+    if entry.target == _TWO_STAGE:
+        from evenrank.rankers.neural.reranking import setting_types
+
+        for key, kind in setting_types(entry.fixed["model"]).items():
+            result[key] = inspect.Parameter(
+                key, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind
+            )
+    return result
+
+
+def _types(parameters: Mapping[str, inspect.Parameter]) -> dict[str, Any]:
+    return {
+        key: str if each.annotation is each.empty else each.annotation for key, each in parameters.items()
     }
 
 

@@ -24,20 +24,20 @@ from evenrank.measures.association import Association
 from evenrank.measures.representation import Representation
 from evenrank.measures.results import Measurements
 from evenrank.mitigate.constrain import Constrained
-from evenrank.mitigate.curve import TradeOff
-from evenrank.mitigate.feedback_sweep import FeedbackSweep
+from evenrank.mitigate.feedback import FeedbackSweep
 from evenrank.mitigate.mirror import Mirror
+from evenrank.mitigate.tradeoff import TradeOff
 from evenrank.psychology import PsychologyAudit
 from evenrank.show.charts.change import rankshift_figures
 from evenrank.show.charts.query_gender import association_figures, psychology_figures, variant_figures
 from evenrank.show.charts.representation import representation_figures
 from evenrank.show.charts.stages import preference_figures, stage_figures
 from evenrank.show.charts.theme import LIGHT, configuration, finished, named
-from evenrank.show.charts.tradeoff import strength_chart, tradeoff_figures
+from evenrank.show.charts.tradeoff import feedback_figures, tradeoff_figures
 from evenrank.show.charts.values import value_figures
 from evenrank.show.figure import Figure
 from evenrank.show.grid import Grid, Small, frame_grid
-from evenrank.show.numbers import PLAIN, counted, interval, minus, number
+from evenrank.show.numbers import PLAIN, counted, minus, number
 from evenrank.show.report import converted, sheet
 from evenrank.show.tables import Card, cards
 
@@ -152,19 +152,6 @@ def _(found: Audit) -> list[Figure]:
 
 @told.register
 def _(found: TradeOff) -> Told:
-    rows = []
-    for point in found:
-        marks = [*(["front"] if point.front else []), *(["chosen"] if point is found.chosen else [])]
-        rows.append(
-            [
-                "none" if point is found.points[0] else f"{point.strength:.3g}",
-                number(point.bias.value, PLAIN),
-                Small(interval(point.bias.low, point.bias.high, PLAIN)),
-                number(point.utility.value, PLAIN),
-                Small(interval(point.utility.low, point.utility.high, PLAIN)),
-                ", ".join(marks),
-            ]
-        )
     first, last = found.points[0], found.chosen
     bias, useful = (
         f"from {number(getattr(first, of).value, PLAIN)} to {number(getattr(last, of).value, PLAIN)}"
@@ -172,9 +159,8 @@ def _(found: TradeOff) -> Told:
     )
     chosen = f"{found.bias} {bias}, {found.utility} {useful} as chosen"
     said = f"{found.method}: {'no setting chosen' if last is first else chosen}"
-    headings = ["strength", found.bias, "", found.utility, "", ""]
     remarks = [*found.remarks(), counted(len(found.queries), "query", "queries")]
-    return Told(said, Grid(headings, rows), (), remarks)
+    return Told(said, found.grid(), (), remarks)
 
 
 @figures.register
@@ -291,8 +277,7 @@ def _(found: Mirror) -> list[Figure]:
 
 @figures.register
 def _(found: FeedbackSweep) -> list[Figure]:
-    says = "Each measure against λ."
-    return [Figure("feedback", "Feedback", says, says, strength_chart(found), found.frame())]
+    return feedback_figures(found)
 
 
 def _queries(row: Sequence[Any]) -> str:

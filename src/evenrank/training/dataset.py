@@ -25,7 +25,7 @@ from evenrank.data.read import fingerprint, path_of, read_qrels, read_queries
 from evenrank.data.runs import read_run
 from evenrank.errors import InputError
 from evenrank.mitigate.negatives import negative_pairs
-from evenrank.mitigate.swapping import swapper
+from evenrank.mitigate.swap import swapper
 from evenrank.rankers.base import Say
 from evenrank.rankers.neural.candidates import Candidates, candidates
 from evenrank.show.numbers import counted

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from evenrank.data.checkpoint import open_checkpoints
 from evenrank.errors import InputError, check_whole
 from evenrank.rankers.base import Progress, Say
 from evenrank.rankers.neural.candidates import Pairs, batch_for, scored
@@ -26,7 +27,6 @@ from evenrank.training.checkpoint import (
     DivergedError,
     checks_since_best,
     load_state,
-    open_checkpoints,
     save_state,
 )
 from evenrank.training.dataset import Examples

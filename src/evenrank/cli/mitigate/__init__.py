@@ -8,7 +8,6 @@ from evenrank.cli.mitigate import balance, feedback, reranking, swap, sweep, tra
 
 app = typer.Typer(help="Re-balance rankings and judgments.", no_args_is_help=True)
 app.command("feedback")(feedback.feedback_command)
-app.command("expanded-terms")(feedback.expanded_terms_command)
 app.command("constrain")(reranking.constrain_command)
 app.command("rebalance")(reranking.rebalance_command)
 app.command("negatives")(training_sets.negatives_command)

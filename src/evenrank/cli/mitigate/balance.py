@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,8 +13,7 @@ from evenrank.cli.common import Format, deliver, genders_or_predicted, note
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
-    from evenrank.mitigate.filling import Filled
-    from evenrank.mitigate.matching import Balanced
+    from evenrank.mitigate.balance import Balanced, Filled
 
 
 class Method(StrEnum):
@@ -75,15 +75,10 @@ def balance_command(
         ),
     ] = None,
     bins: Annotated[int, typer.Option(min=1, help="Bins of equal width.")] = 9,
-    range_: Annotated[
-        Range | None, typer.Option("--range", help="What the bins span.", show_default="pooled")
-    ] = None,
+    range_: Annotated[Range, typer.Option("--range", help="What the bins span.")] = Range.pooled,
     seed: Annotated[
-        int | None,
-        typer.Option(
-            min=0, help="Seed of the draw from the bins and, by generation, of negatives.", show_default="0"
-        ),
-    ] = None,
+        int, typer.Option(min=0, help="Seed of the draw from the bins and, by generation, of negatives.")
+    ] = 0,
     with_genders: Annotated[
         bool, typer.Option("--with-genders", help="Also write genders and scores (kept.tsv, added.tsv).")
     ] = False,
@@ -99,17 +94,16 @@ def balance_command(
         evenrank mitigate balance --by generation --generated made.tsv --index idx --queries queries.tsv \
             --qrels qrels.txt --genders predict -o even
     """
-    from evenrank.mitigate.matching import association_scores, balance
+    from evenrank.mitigate.balance import association_scores, balance
     from evenrank.mitigate.training_sets import refuse_folder_of
 
     settings: dict[str, Any] = {
         "method": method.value,
         "caliper": caliper,
         "bins": bins,
-        "range": (range_ or Range.pooled).value,
-        "seed": seed or 0,
+        "range": range_.value,
+        "seed": seed,
     }
-    _refuse_unread(by, method, caliper, range_, seed)
     refuse_folder_of(output, queries, qrels, triples, generated, generated_genders, genders, *(scores or []))
     labels = genders_or_predicted(genders, queries)
     if by is By.generation:
@@ -134,20 +128,7 @@ def balance_command(
         raise InputError("give --scores once with --genders, or twice: female queries, then male")
     even = balance(*given, genders=labels, ids=_ids(queries, qrels), **settings)
     files = even.write(output, queries=queries, qrels=qrels, triples=triples, genders=with_genders)
-    deliver(rendered(even, form), None)
-    note("written: " + ", ".join(str(each) for each in files))
-
-
-def _refuse_unread(
-    by: By, method: Method, caliper: float | None, range_: Range | None, seed: int | None
-) -> None:
-    """Refuse options that the method would not read."""
-    if method is Method.bins and caliper is not None:
-        raise InputError("--caliper is for --method matching; bins have none")
-    if method is Method.matching and range_ is not None:
-        raise InputError("--range is for --method bins; matching has no bins to span")
-    if method is Method.matching and by is By.matching and seed is not None:
-        raise InputError("--seed is for --method bins; nothing is drawn in matching")
+    _delivered(even, files, form)
 
 
 def _ids(queries: str | None, qrels: str | None) -> list[str] | None:
@@ -173,9 +154,8 @@ def _fill(
     form: Format,
 ) -> None:
     """Add generated queries, and write the data set."""
-    from evenrank.mitigate.filling import fill
-    from evenrank.mitigate.matching import association_scores
-    from evenrank.queries.generation.generating import read_generated
+    from evenrank.mitigate.balance import association_scores, fill
+    from evenrank.queries.generated import read_generated
     from evenrank.rankers.index import Index
 
     searched, built = Index.open(index), read_generated(generated)
@@ -198,35 +178,19 @@ def _fill(
     )
     if generated_genders is None:
         note(f"generated queries: {filled.provenance['genders of generated queries']}")
-    deliver(rendered(filled, form), None)
-    note("written: " + ", ".join(str(each) for each in files))
+    _delivered(filled, files, form)
 
 
-def rendered(even: Balanced | Filled, form: Format) -> str:
-    """What has changed: how many pairs of query and document there are, and how far apart the sides are."""
-    import json
+def _delivered(even: Balanced | Filled, files: list[Path], form: Format) -> None:
+    """Print what has changed."""
+    from evenrank.cli.rendering import render_grid
 
     if form is Format.json:
-        return json.dumps(even.report(), indent=2, allow_nan=False)
-    from evenrank.cli.rendering import render_grid
-    from evenrank.show.numbers import number, p_value
-
-    sides = {"before": even.before, "after": even.after}
-    if form is Format.csv:
-        return even.frame().write_csv()
-    headings = ["", "female pairs", "male pairs", "mean female", "mean male", "KS", "p", "Wasserstein"]
-    rows = [
-        [
-            name,
-            f"{result.pairs['female']:,}",
-            f"{result.pairs['male']:,}",
-            number(result.means["female"], ".3f"),
-            number(result.means["male"], ".3f"),
-            number(result.kolmogorov_smirnov, ".4f"),
-            p_value(result.p),
-            number(result.wasserstein, ".4f"),
-        ]
-        for name, result in sides.items()
-    ]
-    remarks = ["pairs: a query and one of its relevant documents", *even.remarks()]
-    return render_grid(form, headings, rows, remarks=remarks)
+        deliver(json.dumps(even.report(), indent=2, allow_nan=False), None)
+    elif form is Format.csv:
+        deliver(even.frame().write_csv(), None)
+    else:
+        grid = even.grid()
+        remarks = ["pairs: a query and one of its relevant documents", *even.remarks()]
+        deliver(render_grid(form, grid.headings, grid.rows, remarks=remarks), None)
+    note("written: " + ", ".join(str(each) for each in files))

@@ -18,7 +18,7 @@ from evenrank.errors import InputError
 
 if TYPE_CHECKING:
     from evenrank.mitigate.constrain import Constrained
-    from evenrank.mitigate.rebalancing import Rebalanced
+    from evenrank.mitigate.rebalance import Rebalanced
 
 
 class Mode(StrEnum):
@@ -197,7 +197,7 @@ def rebalance_command(
     """
     from evenrank.data.runs import write_run
     from evenrank.measures.inputs import run_name
-    from evenrank.mitigate.rebalancing import rebalance
+    from evenrank.mitigate.rebalance import rebalance
 
     if given.tally is not None and given.docs is not None:
         raise InputError("--tally and --docs are both given; give one")

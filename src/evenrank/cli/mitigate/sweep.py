@@ -14,7 +14,7 @@ from evenrank.cli.mitigate.reranking import Mode
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
-    from evenrank.mitigate.curve import TradeOff
+    from evenrank.mitigate.tradeoff import TradeOff
 
 
 @options.takes_inputs
@@ -105,7 +105,7 @@ def sweep_command(
 
         evenrank mitigate sweep --run bm25.run --docs docs.tsv --qrels qrels.txt
     """
-    from evenrank.mitigate.tradeoff import sweeps
+    from evenrank.mitigate.sweep import sweeps
 
     if (given.tally is None) == (given.docs is None) and (given.docs is not None or labels is None):
         raise InputError("give either --tally or --docs, or --labels where the bias is about groups")
@@ -123,10 +123,8 @@ def sweep_command(
     docs, training = given.documents(), None
     if train is not None:
         from evenrank.cli.neural import parsed_settings
-        from evenrank.mitigate.mitigations import refuse_unread
         from evenrank.mitigate.trained import Training
 
-        refuse_unread(methods, training=True)
         if docs is None or train_queries is None or queries is None or run is None:
             raise InputError("--train needs --docs, --train-queries, and --run and --queries to re-rank")
         training = Training(
@@ -135,7 +133,6 @@ def sweep_command(
             train_queries,
             train_qrels or qrels,
             run=train_run,
-            lexicon=given.lexicon,
             seed=seed,
             settings=parsed_settings(train, settings or []),
         )
@@ -173,7 +170,7 @@ def sweep_command(
         from evenrank.show.report import write_sheet
 
         write_sheet(tradeoff_figures(result), chart)
-    deliver(_rendered(result, form, confidence, output), output)
+    deliver(_rendered(result, form, output), output)
     return 0
 
 
@@ -196,52 +193,19 @@ def _numbers(text: str) -> list[float]:
         raise InputError(f"--strengths {text!r}: write numbers with commas between them") from None
 
 
-def _rendered(curves: list[TradeOff], form: Format, confidence: float, output: Path | None) -> str:
-    """One curve, or several; a single one needs no column for its method."""
-    frames = [curve.frame() for curve in curves]
-    if form is Format.csv:
-        import polars as pl
+def _rendered(curves: list[TradeOff], form: Format, output: Path | None) -> str:
+    """One curve, or several."""
+    import polars as pl
 
-        return pl.concat(frames).write_csv()
-    if form is Format.json:
-        said = [curve.to_dict() for curve in curves]
-        return json.dumps(said if len(said) > 1 else said[0], indent=2, ensure_ascii=False, allow_nan=False)
     from evenrank.cli.rendering import render_grid
-    from evenrank.show.numbers import DASH, PLAIN, counted, interval, level, number, p_value
+    from evenrank.mitigate.tradeoff import curves_grid, curves_remarks
 
-    several = len(curves) > 1
-    rows = [
-        [
-            *([row["method"]] if several else []),
-            "none" if at == 0 else f"{row['strength']:.3g}",
-            number(row["bias"], ".3f"),
-            interval(row["bias_low"], row["bias_high"], PLAIN) or DASH,
-            number(row["utility"], ".3f"),
-            interval(row["utility_low"], row["utility_high"], PLAIN) or DASH,
-            "" if at == 0 else number(row["difference"]),
-            "" if at == 0 else p_value(row["p_holm"]),
-            " ".join([*(["front"] if row["front"] else []), *(["chosen"] if row["chosen"] else [])]),
-        ]
-        for frame in frames
-        for at, row in enumerate(frame.iter_rows(named=True))
-    ]
-    between = f"{level(confidence)} interval"
-    result = curves[0]
-    headings = ["strength", result.bias, between, result.utility, between, "change", "p (Holm)", ""]
-    remarks = [f"{curve.method}, {counted(len(curve.queries), 'query', 'queries')}" for curve in curves]
-    remarks = [*_remarks(curves), *remarks]
-    headings = [*(["method"] if several else []), *headings]
-    return render_grid(form, headings, rows, remarks=remarks, output=output)
-
-
-def _remarks(curves: list[TradeOff]) -> list[str]:
-    """What is said of all curves once, and what is said of some with the method's name before it."""
-    told = [curve.remarks() for curve in curves]
-    shared = [line for line in told[0] if all(line in lines for lines in told)]
-    own = [
-        f"{curve.method}, {line}"
-        for curve, lines in zip(curves, told, strict=True)
-        for line in lines
-        if line not in shared
-    ]
-    return [*shared, *own]
+    if form is Format.csv:
+        return pl.concat([curve.frame() for curve in curves]).write_csv()
+    if form is Format.json:
+        content = [curve.to_dict() for curve in curves]
+        return json.dumps(
+            content if len(content) > 1 else content[0], indent=2, ensure_ascii=False, allow_nan=False
+        )
+    grid = curves_grid(curves)
+    return render_grid(form, grid.headings, grid.rows, remarks=curves_remarks(curves), output=output)

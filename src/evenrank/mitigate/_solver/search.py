@@ -20,9 +20,8 @@ NEGLIGIBLE = 1e-9
 """Differences in usefulness that do not count: a ranking this close to the best is the best."""
 ROUNDS = 120  # of column generation; with one limit some ten are needed, with four some forty
 STARTS = 6
-BIG_PENALTY = (
-    1e5  # what stands for an infinite penalty in the bound, in usefulness by limit at their usual sizes
-)
+BIG_PENALTY = 1e5
+"""What stands for an infinite penalty in the bound, in usefulness by limit at their usual sizes."""
 
 
 @njit(nogil=True, cache=True)

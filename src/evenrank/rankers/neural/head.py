@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -96,8 +95,3 @@ class VectorPairs:
             torch.from_numpy(self._documents[self.document[rows]]),
             torch.from_numpy(self.first[rows]),
         )
-
-
-def facts_of(settings: HeadSettings, encoder: Any) -> dict[str, Any]:
-    """The encoder that a head belongs to: a head on other vectors would be noise."""
-    return {**encoder.facts(), "dimension": encoder.dimension}

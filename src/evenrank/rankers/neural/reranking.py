@@ -1,35 +1,57 @@
-"""`er.rerank`: the candidates of a run in a new order; and rankers that search and re-rank in one."""
+"""`er.rerank`: the candidates of a run in a new order; and a ranker that searches and re-ranks in one."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from evenrank.data.files import is_model, model_kind
 from evenrank.data.read import read_queries
 from evenrank.data.runs import read_run
 from evenrank.errors import InputError, check_whole
 from evenrank.rankers.base import Progress, Ranker, check_depth
+from evenrank.rankers.dense import DenseRanker
+from evenrank.rankers.encoder import Encoder
 from evenrank.rankers.index import Index
 from evenrank.rankers.neural.candidates import candidates
-from evenrank.rankers.neural.onnx_models import Backend, OnnxModel, check_backend
+from evenrank.rankers.neural.onnx_models import Backend
+from evenrank.rankers.neural.rerankers import (
+    COMPARING,
+    BiEncoderReranker,
+    CrossEncoderReranker,
+    Hybrid,
+    Reranker,
+    with_projection,
+)
+from evenrank.rankers.neural.saved import SavedRanker, open_ranker
 from evenrank.rankers.settings import convert
 
-if TYPE_CHECKING:
-    from evenrank.rankers.neural.rerankers import Reranker
-
-NAMES = ("hybrid", "bi-encoder", "cross-encoder", "llm")
-"""What `rerank` knows besides folders; a checkpoint may follow the second to fourth: ``bi-encoder:NAME``."""
-
-
-_UNTRAINED = 0.1
-"""Weight of the first stage beside an untrained bi-encoder's cosine, unless told."""
+_UNTRAINED_WEIGHT = 0.1
+"""Weight of the first stage beside an untrained bi-encoder's cosine."""
 _PROJECTION: dict[str, Any] = {"projection": str | None, "strength": float}
-"""Settings of what compares vectors: a saved gender projection, and how far it changes queries."""
+"""A saved gender projection, and how far it changes queries, where vectors are compared."""
+_ENCODER = {"checkpoint": str | None, "batch": int | None, "max_length": int | None, "backend": Backend}
+_NAMED: dict[str, dict[str, Any]] = {
+    "hybrid": {**_ENCODER, **_PROJECTION, "weight": float},
+    "bi-encoder": {**_ENCODER, **_PROJECTION},
+    "cross-encoder": _ENCODER,
+    "llm": {"checkpoint": str | None},
+}
+"""The re-rankers that are not trained here, and their settings; a language model has more."""
+
+
+def setting_types(model: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the names and types of what can be set for a re-ranker by folder or name."""
+    if not is_model(model):
+        return _NAMED[str(model)]
+    flags = {"hybrid": bool, "allow_training_queries": bool, "backend": Backend}
+    return {**flags, **(_PROJECTION if model_kind(model) in COMPARING else {})}
 
 
 def rerank(
@@ -72,7 +94,7 @@ def rerank(
         ``interpolate``; `settings` are then those of :func:`evenrank.rebalance`.
     settings
         ``backend`` for transformers (torch, onnx, onnx-int8); ``projection`` and ``strength`` for
-        bi-encoders and heads: see :func:`trained`; for models by name also ``weight``, ``batch``,
+        bi-encoders and heads: see :func:`two_stage`; for models by name also ``weight``, ``batch``,
         ``max_length``, and those of a language model.
 
     Returns
@@ -92,7 +114,7 @@ def rerank(
         )
         if progress is not None:
             settings["progress"] = progress
-        frame: pl.DataFrame = import_module("evenrank.mitigate.rebalancing").rebalance(
+        frame: pl.DataFrame = import_module("evenrank.mitigate.rebalance").rebalance(
             run, method, docs=docs, **settings
         )
         return frame
@@ -100,10 +122,9 @@ def rerank(
         if value is None:
             raise InputError(f"rerank needs {name}, or a method that balances groups")
     table, requested = read_run(run), read_queries(queries)
-    checked = None if allow_training_queries else queries_of(table, requested)
-    built = make_reranker(model, hybrid=hybrid, queries=checked, **settings)
+    reranker = make_reranker(model, hybrid=hybrid, allow_training_queries=allow_training_queries, **settings)
     return reordered(
-        built,
+        reranker,
         table,
         docs,
         requested,
@@ -115,7 +136,7 @@ def rerank(
 
 
 def reordered(
-    built: Reranker,
+    reranker: Reranker,
     table: pl.DataFrame,
     docs: Any,
     requested: pl.DataFrame,
@@ -125,10 +146,11 @@ def reordered(
     progress: Progress | None = None,
     named: Sequence[Any] = (),
 ) -> pl.DataFrame:
-    """A run in the order of a re-ranker; `named` are the files of run and queries, for messages."""
+    """Return a run in the order of a re-ranker; `named` are the files of run and queries, for messages."""
     check_depth(depth)
+    refuse_training_queries(reranker, queries_of(table, requested))
     pairs = candidates(table, docs, requested, depth=depth, named=named)
-    given = built.score(pairs, progress=progress)
+    given = reranker.score(pairs, progress=progress)
     try:
         scores = np.asarray(given, np.float64)
     except (TypeError, ValueError):
@@ -157,301 +179,187 @@ def _refuse_unused(method: str, **given: bool) -> None:
 
 
 def queries_of(run: pl.DataFrame, queries: pl.DataFrame) -> pl.DataFrame:
-    """Those of the queries that a run ranks documents for."""
+    """Return those of the queries that a run ranks documents for."""
     return queries.join(run.select("query_id").unique(), on="query_id", how="semi", maintain_order="left")
 
 
+def refuse_training_queries(ranker: Any, queries: pl.DataFrame) -> None:
+    """Raise InputError if a ranker or re-ranker was trained on one of these queries and may not rank them."""
+    if (refuse := getattr(ranker, "refuse_queries", None)) is not None:
+        refuse(queries)
+
+
 def make_reranker(
-    model: Any, *, hybrid: bool = False, queries: pl.DataFrame | None = None, **settings: Any
+    model: Any, *, hybrid: bool = False, allow_training_queries: bool = False, **settings: Any
 ) -> Reranker:
-    """A re-ranker by folder or name; `queries` are refused if the model was trained on them.
+    """Return the re-ranker of a folder or name, or the one that is given.
 
     Settings may be texts, as on a command line: ``weight="0.1"``.
     """
-    from evenrank.rankers.neural import rerankers
-    from evenrank.rankers.neural.saved import SavedRanker, is_ranker, open_ranker
-
-    if isinstance(model, SavedRanker) or is_ranker(model):
+    if isinstance(model, SavedRanker) or (isinstance(model, (str, os.PathLike)) and is_model(model)):
         known = convert(settings, {"backend": Backend, **_PROJECTION}, "a trained model")
-        changes = {key: known.pop(key) for key in _PROJECTION if key in known}
+        changes = _without_projection(known)
         if known and isinstance(model, SavedRanker):
             raise InputError("backend: this model is open already; give its folder instead")
-        opened = model if isinstance(model, SavedRanker) else open_ranker(model, **known)
-        if queries is not None:
-            opened.refuse_seen(queries)
-        reranker = rerankers.with_projection(opened.reranker, **changes)
-        return opened.hybrid(reranker) if hybrid else reranker
+        saved = model if isinstance(model, SavedRanker) else open_ranker(model, **known)
+        saved = replace(saved, reranker=with_projection(saved.reranker, **changes))
+        saved = saved.hybrid() if hybrid else saved
+        return replace(saved, allow_training_queries=allow_training_queries)
     if not isinstance(model, (str, os.PathLike)):
         if not hasattr(model, "score"):
             kind = type(model).__name__
             raise InputError(f"a model is a folder, a name, or an object with score; found: {kind}")
         if unused := [*(["hybrid"] if hybrid else []), *settings]:
             raise InputError(f"{unused[0]}: this model is made already, and takes no settings here")
-        built: Reranker = model
-        return built
+        reranker: Reranker = model
+        return reranker
     name, _, checkpoint = str(model).partition(":")
+    if name not in _NAMED:
+        raise InputError(
+            f"{str(model)!r} is neither the folder of a trained model nor one of: {', '.join(_NAMED)}"
+        )
     if hybrid:
         raise InputError("--hybrid is for trained models; without one: --model hybrid")
+    if checkpoint and "checkpoint" in settings:
+        raise InputError(f"checkpoint is given twice: {checkpoint} and {settings['checkpoint']}")
+    if checkpoint:
+        settings["checkpoint"] = checkpoint
     if name == "llm":
         from evenrank.rankers.llm import language_model_reranker
 
-        if "checkpoint" in settings:
-            raise InputError("checkpoint is no setting; it follows the name, as in llm:CHECKPOINT")
-        return language_model_reranker(checkpoint or None, **settings)
-    if name in ("bi-encoder", "hybrid"):
-        from evenrank.rankers.encoder import Encoder
-
-        hints = get_type_hints(Encoder.__init__)
-        types = {key: hints[key] for key in ("batch", "max_length", "backend")} | _PROJECTION
-        known = convert(settings, types | ({"weight": float} if name == "hybrid" else {}), name)
-        weight = known.pop("weight", None)
-        if name == "hybrid" and weight is None:
-            weight = _UNTRAINED
-        changes = {key: known.pop(key) for key in _PROJECTION if key in known}
-        encoder = Encoder(checkpoint or None, **known)
-        inner = rerankers.with_projection(rerankers.BiEncoderReranker(encoder), **changes)
-        return inner if weight is None else rerankers.Hybrid(inner, weight)
+        return language_model_reranker(settings.pop("checkpoint", None), **settings)
+    known = convert(settings, _NAMED[name], name)
     if name == "cross-encoder":
-        from evenrank.rankers.neural.transformers import open_cross_encoder
-        from evenrank.vectors.encoders import find_model
-
-        if not checkpoint:
+        if known.get("checkpoint") is None:
             raise InputError("a cross-encoder has to be trained, or named, as in cross-encoder:CHECKPOINT")
-        known = convert(settings, {"batch": int, "max_length": int | None, "backend": Backend}, name)
-        for key in ("batch", "max_length"):
-            if known.get(key) is not None and known[key] < 1:
-                raise InputError(f"{key} must be at least 1, not {known[key]}")
-        result = find_model(checkpoint)
-        opened_model = open_cross_encoder(
-            result.place, max_length=known.get("max_length"), local=result.source != "hub"
-        )
-        backend = known.get("backend", "torch")
-        check_backend(backend)
-        if backend != "torch":
-            opened_model = OnnxModel(opened_model, result.fingerprint() or result.name, backend)
-        return rerankers.CrossEncoderReranker(
-            opened_model, batch=known.get("batch", 64), facts={"model": result.describe()}
-        )
-    raise InputError(
-        f"{str(model)!r} is neither the folder of a trained model nor one of: {', '.join(NAMES)}"
-    )
+        return CrossEncoderReranker.open(**known)
+    changes = _without_projection(known)
+    weight = known.pop("weight", _UNTRAINED_WEIGHT)
+    encoder = Encoder(known.pop("checkpoint", None), **known)
+    inner = with_projection(BiEncoderReranker(encoder), **changes)
+    return Hybrid(inner, weight) if name == "hybrid" else inner
 
 
-class Reranking:
-    """A ranker in two stages: a first one finds candidates in an index, a model orders them."""
+def _without_projection(settings: dict[str, Any]) -> dict[str, Any]:
+    """Take the settings of a projection out of others, and return them."""
+    return {key: settings.pop(key) for key in _PROJECTION if key in settings}
+
+
+class TwoStageRanker:
+    """A ranker in two stages: the first one finds candidates in an index, a re-ranker orders them."""
 
     def __init__(
-        self, name: str, index: Index, first: Ranker, model: Any, *, depth: int, keep_rest: bool
+        self, name: str, index: Index, first: Ranker, reranker: Reranker, *, depth: int, keep_rest: bool
     ) -> None:
         self.name = name
         self.index = index
         self.first = first
-        self.model = model
+        self.reranker = reranker
         self.depth = depth
         self.keep_rest = keep_rest
 
     def rank(
         self, queries: pl.DataFrame, *, depth: int = 1000, progress: Progress | None = None
     ) -> pl.DataFrame:
-        """The candidates of the first stage, the best of them in the order of the model."""
+        """Return the candidates of the first stage, the best of them in the order of the re-ranker."""
         check_depth(depth)
-        result = self.first.rank(queries, depth=max(depth, self.depth) if self.keep_rest else self.depth)
-        if result.is_empty():
-            return result
-        built = rerank(
-            self.model,
-            result,
+        run = self.first.rank(queries, depth=max(depth, self.depth) if self.keep_rest else self.depth)
+        if run.is_empty():
+            return run
+        result = reordered(
+            self.reranker,
+            run,
             self.index.docs,
             queries,
             depth=self.depth,
             keep_rest=self.keep_rest,
             progress=progress,
         )
-        return built.filter(pl.col("rank") <= depth)
+        return result.filter(pl.col("rank") <= depth)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a user should know."""
+        """How many documents of which first stage are re-ranked."""
         return (f"{self.name} re-ranked the first {self.depth} documents of {self.first.name}",)
 
     def refuse_queries(self, queries: pl.DataFrame) -> None:
-        """Raise InputError where the model was trained on one of these queries, and may not rank them."""
-        if isinstance(self.model, _Guarded):
-            self.model.refuse(queries)
+        """Raise InputError if the re-ranker was trained on one of these queries and may not rank them."""
+        refuse_training_queries(self.reranker, queries)
 
     def describe(self) -> dict[str, Any]:
-        """The model, the first stage, and the index."""
+        """Return the provenance of the re-ranker, the first stage, and the index."""
         return {
-            **self.model.describe(),
+            **self.reranker.describe(),
             "name": self.name,
             "depth": self.depth,
             "first stage": self.first.describe(),
         }
 
 
-def hybrid_ranker(
-    index: Index,
-    *,
-    checkpoint: str | None = None,
-    weight: float = _UNTRAINED,
-    first: str = "bm25",
-    candidates: int = 100,
-    keep_rest: bool = True,
-    backend: Backend = "torch",
-    projection: str | None = None,
-    strength: float = 1.0,
-) -> Ranker:
-    """An untrained bi-encoder plus `weight` times the first stage, on an index.
+class TrainedDenseRanker(DenseRanker):
+    """A trained bi-encoder that searches the whole collection."""
 
-    Parameters
-    ----------
-    index
-        What to search; it must hold its text.
-    checkpoint
-        Name or folder of a sentence-transformer; all-MiniLM-L6-v2 if not given.
-    weight
-        Of the first-stage score beside the cosine.
-    first, candidates, keep_rest, backend, projection, strength
-        As for a model of `evenrank train`, see :func:`trained`.
-    """
-    model = "hybrid" if checkpoint is None else f"hybrid:{checkpoint}"
-    built = make_reranker(model, weight=weight, backend=backend, projection=projection, strength=strength)
-    return _in_two_stages("hybrid", index, built, first, candidates, keep_rest)
+    def __init__(self, index: Index, saved: SavedRanker) -> None:
+        encodings: Any = saved.reranker
+        super().__init__(index, encodings.encodings)
+        self.name = saved.kind
+        self.saved = saved
+        self.refuse_queries = saved.refuse_queries
 
-
-def cross_encoder_ranker(
-    index: Index,
-    *,
-    checkpoint: str,
-    first: str = "bm25",
-    candidates: int = 100,
-    keep_rest: bool = True,
-    backend: Backend = "torch",
-) -> Ranker:
-    """A cross-encoder by name or folder, such as those of the hub that were trained for search."""
-    built = make_reranker(f"cross-encoder:{checkpoint}", backend=backend)
-    return _in_two_stages("cross-encoder", index, built, first, candidates, keep_rest)
-
-
-def language_model_ranker(
-    index: Index,
-    *,
-    checkpoint: str | None = None,
-    first: str = "bm25",
-    candidates: int = 10,
-    keep_rest: bool = True,
-) -> Ranker:
-    """A causal language model that is asked about each of a few candidates; SmolLM2-135M if none is named."""
-    built = make_reranker("llm" if checkpoint is None else f"llm:{checkpoint}")
-    return _in_two_stages("llm", index, built, first, candidates, keep_rest)
-
-
-def _in_two_stages(
-    name: str, index: Index, model: Any, first: str, candidates: int, keep_rest: bool
-) -> Ranker:
-    from evenrank.rankers.registry import make
-
-    check_whole("candidates", candidates)
-    index.docs  # noqa: B018  says at once if there is no text
-    return Reranking(name, index, make(first, index=index), model, depth=candidates, keep_rest=keep_rest)
-
-
-class _Guarded:
-    """A model that refuses the queries it was trained on."""
-
-    def __init__(self, saved: Any, reranker: Any, *, allowed: bool) -> None:
-        self.name = reranker.name
-        self._saved, self._reranker, self._allowed = saved, reranker, allowed
-
-    def refuse(self, queries: pl.DataFrame) -> None:
-        """Raise InputError where it was trained on one of these queries, unless that is allowed."""
-        if not self._allowed:
-            self._saved.refuse_seen(queries)
-
-    def score(self, pairs: Any, *, progress: Progress | None = None) -> Any:
-        self.refuse(pl.DataFrame({"query_id": pairs.query_ids, "text": pairs.queries}))
-        return self._reranker.score(pairs, progress=progress)
+    def rank(
+        self, queries: pl.DataFrame, *, depth: int = 1000, progress: Progress | None = None
+    ) -> pl.DataFrame:
+        """Return the nearest documents to each query."""
+        self.refuse_queries(queries)
+        return super().rank(queries, depth=depth, progress=progress)
 
     def describe(self) -> dict[str, Any]:
-        described: dict[str, Any] = self._reranker.describe()
-        return described
+        """Return the provenance of the model, and the index."""
+        return {**super().describe(), **self.saved.describe()}
 
 
-def trained(
+def two_stage(
     index: Index,
     *,
     model: str,
     first: str | None = None,
-    candidates: int = 100,
-    hybrid: bool = False,
+    candidates: int | None = None,
     keep_rest: bool = True,
-    backend: Backend = "torch",
-    allow_training_queries: bool = False,
-    projection: str | None = None,
-    strength: float = 1.0,
+    **settings: Any,
 ) -> Ranker:
-    """A trained model as a ranker on an index.
+    """Return a re-ranker by folder or name as a ranker on an index.
 
     Parameters
     ----------
     index
         What to search; it must hold its text.
     model
-        A folder that ``evenrank train`` wrote.
+        A folder that ``evenrank train`` wrote, or ``hybrid``, ``cross-encoder`` or ``llm``.
     first
-        The ranker that finds the candidates; BM25 if not given. A bi-encoder does without: unless one is
-        named, it searches the whole collection itself.
+        The ranker that finds the candidates; BM25 if not given. A trained bi-encoder does without: unless one
+        is named, it searches the whole collection itself.
     candidates
-        How many of them are scored.
-    hybrid
-        Add the first-stage score with the weight that was chosen in training.
+        How many documents of each query are scored: 100 if not given, 10 for a language model.
     keep_rest
-        Let the other documents of the first stage follow.
-    backend
-        For transformers: ``torch``, ``onnx`` or ``onnx-int8``.
-    allow_training_queries
-        Answer also queries that the model was trained on.
-    projection, strength
-        For bi-encoders and heads: a folder that :func:`evenrank.fit_projection` saved, and how far it changes
-        queries. A head also reads query and document by themselves, so that with it the ranking is not that
-        of erased documents.
+        Append the other documents of the first stage to those that were scored.
+    settings
+        Those of the re-ranker. ``checkpoint``: the name or folder of the model for ``hybrid``
+        (all-MiniLM-L6-v2 if not given), ``cross-encoder`` and ``llm`` (SmolLM2-135M-Instruct if not given).
+        ``backend``: ``torch``, ``onnx`` or ``onnx-int8``. ``weight``: of the first-stage score in ``hybrid``.
+        For a folder ``hybrid``: add the first-stage score with the weight that was chosen in training; and
+        ``allow_training_queries``. ``projection`` and ``strength``, for bi-encoders and heads: a folder that
+        :func:`evenrank.fit_projection` saved, and how far it changes queries. A head also reads query and
+        document by themselves, so that with it the ranking is not that of erased documents.
     """
-    from evenrank.rankers.neural.rerankers import with_projection
-    from evenrank.rankers.neural.saved import open_ranker
+    from evenrank.rankers.registry import make
 
-    opened = open_ranker(model, backend=backend)
-    if opened.kind == "bi-encoder" and first is None and not hybrid:
-        return _Dense(opened, index, projection, strength, allowed=allow_training_queries)
-    reranker = with_projection(opened.reranker, projection, strength)
-    inner = opened.hybrid(reranker) if hybrid else reranker
-    guarded = _Guarded(opened, inner, allowed=allow_training_queries)
-    return _in_two_stages(inner.name, index, guarded, first or "bm25", candidates, keep_rest)
-
-
-class _Dense:
-    """A trained bi-encoder that searches the whole collection."""
-
-    def __init__(
-        self, saved: Any, index: Index, projection: str | None, strength: float, *, allowed: bool
-    ) -> None:
-        from evenrank.rankers.dense import DenseRanker
-        from evenrank.rankers.projection import GenderProjection
-
-        self.name = saved.kind
-        self._saved, self._allowed = saved, allowed
-        encodings = saved.reranker.encodings
-        facts = encodings.encoder.facts()
-        opened = None if projection is None else GenderProjection.open(projection, facts)
-        self._ranker = DenseRanker(index, encodings, projection=opened, strength=strength)
-
-    def rank(
-        self, queries: pl.DataFrame, *, depth: int = 1000, progress: Progress | None = None
-    ) -> pl.DataFrame:
-        """The nearest documents to each query."""
-        if not self._allowed:
-            self._saved.refuse_seen(queries)
-        return self._ranker.rank(queries, depth=depth, progress=progress)
-
-    def describe(self) -> dict[str, Any]:
-        """The model and the index."""
-        return {**self._ranker.describe(), "name": self.name}
+    index.docs  # noqa: B018  says at once if there is no text
+    depth = (10 if model == "llm" else 100) if candidates is None else candidates
+    check_whole("candidates", depth)
+    reranker = make_reranker(model, **settings)
+    if isinstance(reranker, SavedRanker) and reranker.name == "bi-encoder" and first is None:
+        return TrainedDenseRanker(index, reranker)
+    name = model if model in _NAMED else reranker.name
+    return TwoStageRanker(
+        name, index, make(first or "bm25", index=index), reranker, depth=depth, keep_rest=keep_rest
+    )

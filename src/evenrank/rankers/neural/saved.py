@@ -18,7 +18,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,11 @@ import numpy.typing as npt
 import polars as pl
 import xxhash
 
-from evenrank.data.files import HEADER, is_model, one_line, packed, read_model, write_model
+from evenrank.data.files import one_line, packed, read_model, write_model
 from evenrank.errors import InputError
-from evenrank.rankers.neural.onnx_models import Backend, OnnxModel, check_backend
+from evenrank.rankers.base import Progress
+from evenrank.rankers.neural.candidates import Candidates, Doubles
+from evenrank.rankers.neural.onnx_models import Backend
 from evenrank.rankers.neural.rerankers import (
     INTERACTION,
     KINDS,
@@ -39,6 +42,7 @@ from evenrank.rankers.neural.rerankers import (
     Hybrid,
     Reranker,
     WordReranker,
+    json_bytes,
 )
 
 _CONFIG, _METRICS, _CARD, _TRAINED = "config.json", "metrics.json", "README.md", "training-queries.npz"
@@ -48,16 +52,18 @@ ENCODER = "encoder"
 
 @dataclass(frozen=True, eq=False)
 class SavedRanker:
-    """A trained ranker, open.
+    """A trained re-ranker, opened from its folder. It refuses the queries that it was trained on.
 
     Attributes
     ----------
     path, kind, config, metrics
         Where it lies, and what it says of itself.
     reranker
-        What gives scores.
+        The model.
     hybrid_weight
         The weight of the first stage that was best on the dev queries, for ``score + w · first stage``.
+    allow_training_queries
+        Whether it may rank queries that it was trained on.
     """
 
     path: Path
@@ -67,23 +73,36 @@ class SavedRanker:
     reranker: Reranker
     hybrid_weight: float | None
     _trained: Mapping[str, npt.NDArray[np.uint64]]
+    allow_training_queries: bool = False
 
-    def hybrid(self, reranker: Reranker | None = None) -> Hybrid:
-        """The same, or what was made of it, with the first stage added, weighted as on the dev queries."""
+    @property
+    def name(self) -> str:
+        """What it is called in runs."""
+        return self.reranker.name
+
+    def score(self, pairs: Candidates, *, progress: Progress | None = None) -> Doubles:
+        """Return the score of each pair."""
+        return self.reranker.score(pairs, progress=progress)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the provenance of the model."""
+        return self.reranker.describe()
+
+    def hybrid(self) -> SavedRanker:
+        """Return the same with the first stage added, weighted as on the dev queries."""
         if self.hybrid_weight is None:
             raise InputError("no weight of the first stage was chosen for this model", path=self.path)
-        return Hybrid(self.reranker if reranker is None else reranker, self.hybrid_weight)
+        return replace(self, reranker=Hybrid(self.reranker, self.hybrid_weight))
 
     def seen(self, queries: pl.DataFrame) -> list[str]:
-        """The ids of those queries that the model was trained or selected on: the same text."""
+        """Return the ids of those queries that the model was trained or selected on: the same text."""
         hashes = text_hashes(queries["text"].to_list())
         result = np.isin(hashes, self._trained["texts"])
         return queries["query_id"].filter(pl.Series(result)).to_list()
 
-    def refuse_seen(self, queries: pl.DataFrame) -> None:
-        """Raise InputError if it was trained on one of these queries."""
-        seen = self.seen(queries)
-        if seen:
+    def refuse_queries(self, queries: pl.DataFrame) -> None:
+        """Raise InputError if it was trained on one of these queries, unless that is allowed."""
+        if not self.allow_training_queries and (seen := self.seen(queries)):
             raise InputError(
                 f"{len(seen):,} of the {len(queries):,} queries, such as {seen[0]!r}, trained this model or "
                 "decided when to stop: what it finds for them says nothing; give other queries, or rank "
@@ -94,7 +113,7 @@ class SavedRanker:
 
 
 def text_hashes(texts: Iterable[str]) -> npt.NDArray[np.uint64]:
-    """Hashes of texts, equal for texts that differ in case and blanks only."""
+    """Return hashes of texts, equal for texts that differ in case and blanks only."""
     cleaned = (" ".join(text.casefold().split()) for text in texts)
     rows = [xxhash.xxh3_64_intdigest(text.encode("utf-8", "surrogatepass")) for text in cleaned]
     return np.array(rows, np.uint64)
@@ -118,8 +137,8 @@ def save_ranker(
     }
     content = {
         **files,
-        _CONFIG: _json(config),
-        _METRICS: _json(metrics),
+        _CONFIG: json_bytes(config),
+        _METRICS: json_bytes(metrics),
         _CARD: card.encode(),
         _TRAINED: packed(trained),
     }
@@ -128,23 +147,30 @@ def save_ranker(
 
 
 def open_ranker(path: str | os.PathLike[str], *, backend: Backend = "torch") -> SavedRanker:
-    """A trained ranker out of its folder, after every byte of it was checked.
+    """Open a trained ranker, after every byte of its folder was checked.
 
     `backend` is for transformers: ``torch``, ``onnx`` or ``onnx-int8``.
     """
     saved = read_model(path)
-    check_backend(backend)
+    if saved.kind not in KINDS:
+        raise InputError(f"this is a {saved.kind} model, not a ranker", path=path)
     if backend != "torch" and saved.kind not in ("cross-encoder", "bi-encoder"):
         raise InputError(
             f"{saved.kind} is computed by torch; backend {backend} is for transformers", path=path
         )
-    if saved.kind not in KINDS:
-        raise InputError(f"this is a {saved.kind} model, not a ranker", path=path)
-    _require_torch()
+    for package in ("torch", "safetensors"):
+        if find_spec(package) is None:
+            raise InputError(f"this needs {package}, which is not installed: pip install 'evenrank[neural]'")
     try:
-        config = json.loads(saved.files[_CONFIG])
-        metrics = json.loads(saved.files[_METRICS])
-        reranker = _opened(saved.kind, config, saved.files, Path(path), backend)
+        config, metrics = (json.loads(saved.files[name]) for name in (_CONFIG, _METRICS))
+        if saved.kind in INTERACTION:
+            reranker: Reranker = WordReranker.open(saved.kind, config, saved.files)
+        elif saved.kind == "head":
+            reranker = HeadReranker.open(config, saved.files)
+        else:
+            kind = CrossEncoderReranker if saved.kind == "cross-encoder" else BiEncoderReranker
+            length, facts = config["settings"]["max_length"], config["facts"]
+            reranker = kind.open(Path(path) / ENCODER, max_length=length, backend=backend, facts=facts)
         trained = saved.arrays(_TRAINED)
     except InputError as error:
         raise error if error.path else InputError(error.message, path=path) from None
@@ -153,45 +179,3 @@ def open_ranker(path: str | os.PathLike[str], *, backend: Backend = "torch") -> 
     return SavedRanker(
         Path(path), saved.kind, config, metrics, reranker, saved.facts.get("hybrid weight"), trained
     )
-
-
-def _opened(
-    kind: str, config: Mapping[str, Any], files: Mapping[str, bytes], path: Path, backend: Backend
-) -> Reranker:
-    if kind in INTERACTION:
-        return WordReranker.opened(kind, config, files)
-    if kind == "head":
-        return HeadReranker.opened(config, files)
-    from evenrank.rankers.neural.transformers import open_cross_encoder
-
-    settings = config["settings"]
-    if kind == "cross-encoder":
-        model = open_cross_encoder(path / ENCODER, max_length=settings["max_length"])
-        if backend != "torch":
-            weights = (content for name, content in sorted(files.items()) if name.endswith(".safetensors"))
-            model = OnnxModel(model, xxhash.xxh3_128_hexdigest(b"".join(weights)), backend)
-        return CrossEncoderReranker(model, facts=config["facts"])
-    from evenrank.rankers.encoder import Encoder
-
-    encoder = Encoder(path / ENCODER, max_length=settings["max_length"], backend=backend)
-    return BiEncoderReranker(encoder, facts=config["facts"])
-
-
-def is_ranker(name: object) -> bool:
-    """Whether this names the folder of a model."""
-    return isinstance(name, (str, os.PathLike)) and is_model(name)
-
-
-def _require_torch() -> None:
-    from importlib.util import find_spec
-
-    for package in ("torch", "safetensors"):
-        if find_spec(package) is None:
-            raise InputError(f"this needs {package}, which is not installed: pip install 'evenrank[neural]'")
-
-
-def _json(content: Any) -> bytes:
-    return (json.dumps(content, ensure_ascii=False, indent=1, allow_nan=False) + "\n").encode()
-
-
-__all__ = ["ENCODER", "HEADER", "SavedRanker", "is_ranker", "open_ranker", "save_ranker", "text_hashes"]

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 import evenrank as er
 from evenrank.cli import main
 from evenrank.measures.parity import adjusted_alpha, minimum_counts
-from evenrank.mitigate.prefixes import GREEDY
-from evenrank.mitigate.rebalancing import REBALANCERS
+from evenrank.mitigate.rebalance import GREEDY, REBALANCERS
 
 NAMES = ("a", "b", "c", "d", "e")
 
@@ -237,7 +236,6 @@ def test_rerank_takes_the_methods_too():
         ({"method": "detgredy"}, "did you mean"),
         ({"at": 0}, "at is 0"),
         ({"strength": 2.0}, "strength is 2.0"),
-        ({"group": "f"}, "all groups alike"),
         ({"method": "fair"}, "name one"),
         ({"target": {"f": 0.5}}, "must name a share for each group"),
     ],
@@ -283,19 +281,6 @@ def test_command_line(tmp_path, monkeypatch, capsys):
     assert [line.split()[2] for line in Path("even.run").read_text().splitlines()[:4]] == list("acbd")
     assert main([*command, "-o", "x", "--target", "{"]) == 2
     assert main([*command, "-o", "x", "--target", "evenly"]) == 2
-
-
-@pytest.mark.parametrize("unread", [{"target": "equal"}, {"group": "a"}, {"alpha": 0.3}, {"at": 3}])
-def test_interpolation_refuses_what_it_does_not_read(unread):
-    tally = er.tally({"x": "he", "y": "she"})
-    (name,) = unread
-    with pytest.raises(er.InputError, match=f"looks at words and at no target; leave out {name}"):
-        er.rebalance({"q": {"x": 2.0, "y": 1.0}}, "interpolate", tally=tally, **unread)
-
-
-def test_a_level_is_for_the_method_that_tests():
-    with pytest.raises(er.InputError, match="detgreedy makes no test; alpha is for fair"):
-        er.rebalance({"q": {"x": 1.0}}, "detgreedy", labels={"x": "a"}, alpha=float("nan"))
 
 
 def test_a_share_of_one_asks_for_nothing_but_the_group():

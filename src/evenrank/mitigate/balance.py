@@ -1,7 +1,9 @@
-"""Query matching: judgments in which the queries of both genders stand equally close to their documents.
+"""Judgments in which the queries of both genders stand equally close to their documents.
 
 Rankers learn the closer associations better, and those of male queries are closer (Seyedsalehi et al., SIGIR
-2022). Dropping the queries that have no counterpart levels them.
+2022). Query matching drops the queries that have no counterpart of the other gender. Balancing by generation
+drops none: those without a counterpart get one, a generated query that stands as close to its document
+(Section 4.2).
 """
 
 from __future__ import annotations
@@ -9,7 +11,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -23,16 +24,52 @@ from evenrank.data.read import is_path, read_genders, read_qrels, read_queries
 from evenrank.data.schema import listing
 from evenrank.errors import InputError, check_choice, check_whole
 from evenrank.measures.association import BINS, Association, association, pair_scores
-from evenrank.mitigate.training_sets import data_set, read_triples, write_reported
-from evenrank.queries.generation.generating import own_number
+from evenrank.mitigate.training_sets import TrainingSet, WithAdded, read_triples
+from evenrank.queries.generated import read_generated, stable_hash
 from evenrank.rankers.index import Index
 from evenrank.rankers.lexical import bm25
-from evenrank.show.grid import Displayed
-from evenrank.show.numbers import counted
+from evenrank.show.grid import Displayed, Grid
+from evenrank.show.numbers import counted, number, p_value
+
+
+class _Levelled(Displayed):
+    """Two distributions of scores, before and after."""
+
+    before: Association
+    after: Association
+
+    def frame(self) -> pl.DataFrame:
+        """The histograms before and after, ready for a chart: a row for each bin, gender and time."""
+        parts = {"before": self.before, "after": self.after}
+        return pl.concat(
+            [part.frame().insert_column(0, pl.lit(when).alias("when")) for when, part in parts.items()]
+        )
+
+    def remarks(self) -> list[str]:
+        """What to know of it, for people."""
+        raise NotImplementedError
+
+    def grid(self) -> Grid:
+        """How many pairs of query and document there are, and how far apart the sides are."""
+        heads = ["", "female pairs", "male pairs", "mean female", "mean male", "KS", "p", "Wasserstein"]
+        rows = [
+            [
+                name,
+                f"{part.pairs['female']:,}",
+                f"{part.pairs['male']:,}",
+                number(part.means["female"], ".3f"),
+                number(part.means["male"], ".3f"),
+                number(part.kolmogorov_smirnov, ".4f"),
+                p_value(part.p),
+                number(part.wasserstein, ".4f"),
+            ]
+            for name, part in (("before", self.before), ("after", self.after))
+        ]
+        return Grid(heads, rows)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Balanced(Displayed):
+class Balanced(_Levelled, TrainingSet):
     """Judgments in which both genders stand equally close to their documents.
 
     Attributes
@@ -58,13 +95,6 @@ class Balanced(Displayed):
     after: Association
     provenance: dict[str, Any] = field(default_factory=dict)
     unscored: list[str] = field(default_factory=list)
-
-    def frame(self) -> pl.DataFrame:
-        """The histograms before and after, ready for a chart: a row for each bin, gender and time."""
-        parts = {"before": self.before, "after": self.after}
-        return pl.concat(
-            [part.frame().insert_column(0, pl.lit(when).alias("when")) for when, part in parts.items()]
-        )
 
     def queries(self, x: Any) -> pl.DataFrame:
         """Of these queries those that stay: all but those that were matched away or have no score."""
@@ -104,45 +134,33 @@ class Balanced(Displayed):
             "kept_of_smaller_side": self.after.pairs["female"] / smaller,
             "neither_gender": len(self.neither),
             "without_score": len(self.unscored),
-            "before": short_association(self.before),
-            "after": short_association(self.after),
+            "before": _short(self.before),
+            "after": _short(self.after),
             "provenance": self.provenance,
         }
 
     def remarks(self) -> list[str]:
         """What to know of it, for people."""
-        said = [f"{self.report()['kept_of_smaller_side']:.1%} of the smaller side stay"]
+        lines = [f"{self.report()['kept_of_smaller_side']:.1%} of the smaller side stay"]
         if count := len(self.unscored):
             left = counted(count, "female or male query has", "female or male queries have")
-            said.append(f"{left} no score, and {'is' if count == 1 else 'are'} left out")
-        return said
+            lines.append(f"{left} no score, and {'is' if count == 1 else 'are'} left out")
+        return lines
 
-    def write(
-        self,
-        folder: str | os.PathLike[str],
-        *,
-        queries: Any = None,
-        qrels: Any = None,
-        triples: Any = None,
-        genders: bool = False,
-    ) -> list[Path]:
-        """Write ``queries.tsv``, ``qrels.txt``, ``triples.jsonl`` and ``report.json`` to a folder.
+    def gender_table(self) -> pl.DataFrame:
+        """Genders and scores of the pairs that stay."""
+        return self.kept
 
-        Genders and scores (``kept.tsv``) are written only if asked for: a trainer should not see them.
-        Without queries and judgments, ``query_ids.txt`` says which queries stay, in an order that says
-        nothing of their genders. What an earlier call has left in the folder is removed if this one does not
-        write it.
-        """
-        content = data_set(
-            None if queries is None else self.queries(queries), None if qrels is None else self.qrels(qrels)
-        )
-        if triples is not None:
-            content["triples.jsonl"] = self._triple_lines(triples)
-        if not content:
-            content["query_ids.txt"] = "".join(f"{each}\n" for each in self._query_ids())
-        if genders:
-            content["kept.tsv"] = self.kept.write_csv(separator="\t")
-        return write_reported(folder, content, self.report())
+    def more_files(
+        self, triples: Any, index: Any, real: Any, seed: int
+    ) -> tuple[dict[str, str], dict[str, Any]]:
+        return ({} if triples is None else {"triples.jsonl": self._triple_lines(triples)}), {}
+
+    def without_inputs(self) -> dict[str, str]:
+        """Which queries stay, in an order that says nothing of their genders."""
+        staying = {*self.kept["query_id"].to_list(), *self.neither}
+        ids = sorted(staying, key=lambda query: stable_hash(0, query))
+        return {"query_ids.txt": "".join(f"{each}\n" for each in ids)}
 
     def _triple_lines(self, x: Any) -> str:
         """The triples that stay, as JSONL; those of a file as they are written there."""
@@ -156,11 +174,6 @@ class Balanced(Displayed):
         lost = self.scores.join(self.kept, on="query_id", how="anti", maintain_order="left")
         return [*lost["query_id"].unique(maintain_order=True).to_list(), *self.unscored]
 
-    def _query_ids(self) -> list[str]:
-        """The queries that are known to stay, in the order of numbers that only their ids decide."""
-        staying = {*self.kept["query_id"].to_list(), *self.neither}
-        return sorted(staying, key=lambda query: own_number(0, query))
-
 
 def _as_frame(rows: list[dict[str, Any]], path: Any) -> pl.DataFrame:
     """A column for each field of any row; a field that is of two kinds has no column to stand in."""
@@ -170,7 +183,7 @@ def _as_frame(rows: list[dict[str, Any]], path: Any) -> pl.DataFrame:
         raise InputError(f"its fields make no table: {one_line(error)}", path=path) from None
 
 
-def short_association(found: Association) -> dict[str, Any]:
+def _short(found: Association) -> dict[str, Any]:
     """Two distributions of scores, without what a report says elsewhere."""
     left_out = ("provenance", "pairs")
     return {key: value for key, value in found.to_dict().items() if key not in left_out}
@@ -191,7 +204,7 @@ def association_scores(
     return ranker.scores(requested, pairs)
 
 
-def score_table(
+def _score_table(
     scores: Any, male: Any, genders: Any, ids: Sequence[str] | None = None
 ) -> tuple[pl.DataFrame, list[str], list[str]]:
     """``query_id, doc_id, score, gender`` of female and male queries that have a score.
@@ -252,7 +265,7 @@ def balance(
     scores, male
         How close queries are to their documents (γ, the BM25 score): a table or file with ``query_id``,
         ``score`` and optionally ``doc_id``, one row for each query and relevant document; see
-        :func:`evenrank.mitigate.matching.association_scores`. Two of them are the female and the
+        :func:`evenrank.mitigate.balance.association_scores`. Two of them are the female and the
         male queries; a single one needs ``genders``.
     genders
         The gender of each query. Queries that are neither female nor male are all kept; female and male ones
@@ -279,8 +292,8 @@ def balance(
     >>> even.kept["query_id"].to_list()
     ['f1', 'm3', 'f2', 'm1']
     """
-    check_method(method, caliper, bins, range, seed)
-    table, rest, unscored = score_table(scores, male, genders, ids)
+    _check_method(method, caliper, bins, range, seed)
+    table, rest, unscored = _score_table(scores, male, genders, ids)
     sides = {g: table.filter(pl.col("gender") == g) for g in ("female", "male")}
     values = [side["score"].to_numpy() for side in sides.values()]
     for gender, value in zip(sides, values, strict=True):
@@ -292,7 +305,7 @@ def balance(
         f, m = drawn(*values, bins=bins, edges_of=range, seed=seed)
         pair = None
     else:
-        width = default_caliper(*values) if caliper is None else caliper
+        width = _default_caliper(*values) if caliper is None else caliper
         settings["caliper"] = width
         f, m = matched(*values, caliper=width)
         pair = np.arange(len(f))
@@ -316,21 +329,17 @@ def balance(
     )
 
 
-def check_method(method: str, caliper: float | None, bins: Any, range: str, seed: Any) -> None:
-    """Refuse settings of a method that cannot be used, or that it would not read."""
+def _check_method(method: str, caliper: float | None, bins: Any, range: str, seed: Any) -> None:
+    """Refuse settings that cannot be used."""
     check_choice("method", method, get_args(Method))
     check_choice("range", range, get_args(Range))
     check_whole("bins", bins)
     check_whole("seed", seed, least=0)
-    if caliper is not None and method == "bins":
-        raise InputError("a caliper is for matching; bins have none, so leave it out")
     if caliper is not None and not 0 <= caliper < np.inf:
         raise InputError(f"caliper is {caliper}; it must be a finite number from 0 on")
-    if range != "pooled" and method != "bins":
-        raise InputError("a range is for bins; matching has none, so leave it out")
 
 
-def default_caliper(female: Floats, male: Floats) -> float:
+def _default_caliper(female: Floats, male: Floats) -> float:
     """min(0.2, 1/√(n/2)) standard deviations of all scores, n the smaller side.
 
     Where no two scores of a pair are further apart than c, the two distributions differ nowhere by more than
@@ -370,8 +379,8 @@ def drawn(
     rng = np.random.default_rng(seed)
     result: tuple[list[Places], list[Places]] = ([], [])
     codes = [_bin(side, edges) for side in (female, male)]
-    for number in np.arange(bins):
-        members = [np.flatnonzero(code == number) for code in codes]
+    for place in np.arange(bins):
+        members = [np.flatnonzero(code == place) for code in codes]
         size = min(map(len, members))
         for side, places in zip(result, members, strict=True):
             side.append(np.sort(rng.choice(places, size, replace=False)) if size else places[:0])
@@ -384,6 +393,221 @@ def _bin(values: Floats, edges: Floats) -> Places:
     code[values == edges[-1]] = len(edges) - 2
     code[(values < edges[0]) | (values > edges[-1])] = -1
     return code
+
+
+# Balancing by generation
+
+GENDERS = ("female", "male")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Filled(_Levelled, WithAdded):
+    """Judgments with generated queries beside the real ones.
+
+    Attributes
+    ----------
+    added
+        ``query_id, doc_id, text, score, gender`` of the generated queries that were taken.
+    scores
+        ``query_id, doc_id, score, gender`` of the real female and male queries; all of them stay.
+    missing
+        How many pairs of a real query of each gender and its document found no counterpart among the
+        generated queries of the other.
+    outside
+        How many of these are female and lie outside the range of male scores, if only that is levelled.
+    before, after
+        The two distributions of scores, and how far apart they are.
+    """
+
+    added: pl.DataFrame
+    scores: pl.DataFrame
+    missing: dict[str, int]
+    before: Association
+    after: Association
+    provenance: dict[str, Any] = field(default_factory=dict)
+    outside: int = 0
+
+    def gender_table(self) -> pl.DataFrame:
+        """The added queries with their genders and scores."""
+        return self.added
+
+    def report(self) -> dict[str, Any]:
+        """What has changed, as JSON."""
+        return {
+            "real": {gender: self.before.pairs[gender] for gender in GENDERS},
+            "added": {gender: int((self.added["gender"] == gender).sum()) for gender in GENDERS},
+            "without counterpart": self.missing,
+            "outside the range": self.outside,
+            "before": _short(self.before),
+            "after": _short(self.after),
+            "provenance": self.provenance,
+        }
+
+    def remarks(self) -> list[str]:
+        """What to know of it, for people."""
+        lines = ["no real query is dropped"]
+        for gender, other in (GENDERS, GENDERS[::-1]):
+            if count := self.missing[gender] - (self.outside if gender == "female" else 0):
+                lacking = counted(count, f"{gender} pair has", f"{gender} pairs have")
+                lines.append(f"{lacking} no counterpart: generate more {other} queries")
+        if self.outside:
+            lie = counted(self.outside, "female pair lies", "female pairs lie")
+            lines.append(f"{lie} outside the range of male scores, where nothing is levelled")
+        return lines + self._apart()
+
+    def _apart(self) -> list[str]:
+        """Whether the sides are further apart than before, and why."""
+        if not self.after.kolmogorov_smirnov > self.before.kolmogorov_smirnov:
+            return []
+        if self.after.wasserstein <= self.before.wasserstein:
+            return ["KS is larger than before, though Wasserstein is not"]
+        why = ": too few queries could be added" if any(self.missing.values()) else ""
+        return [f"the two sides are further apart than before{why}"]
+
+
+def fill(
+    scores: Any,
+    generated: Any,
+    *,
+    genders: Any,
+    generated_scores: Any,
+    generated_genders: Any = None,
+    method: Method = "matching",
+    caliper: float | None = None,
+    bins: int = BINS,
+    range: Range = "pooled",
+    seed: int = 0,
+) -> Filled:
+    """Add generated queries until those of both genders are equally close to their documents.
+
+    Parameters
+    ----------
+    scores, genders
+        How close real queries are to their documents, and their genders; see :func:`evenrank.balance`.
+    generated
+        Queries of :func:`evenrank.generate`, or the path of their file.
+    generated_scores
+        The same scores of generated queries with their documents.
+    generated_genders
+        Their genders; predicted by the shipped classifier if not given.
+    method
+        ``matching`` (the default) pairs real queries one to one as far as possible, and gives each of the
+        others a generated query whose score differs by no more than the caliper. ``bins``, as published,
+        draws generated queries for the shorter side of each bin until it is level.
+    caliper, bins, range, seed
+        As for :func:`evenrank.balance`. With the range ``male``, scores outside it are not levelled, and
+        count as without a counterpart.
+
+    Examples
+    --------
+    >>> made = pl.DataFrame({"query_id": ["g1", "g2"], "doc_id": ["d", "e"], "text": ["her", "she"]})
+    >>> found = fill(
+    ...     {"f1": 1.0, "m1": 1.0, "m2": 3.0}, made, genders={"f1": "female", "m1": "male", "m2": "male"},
+    ...     generated_scores={"g1": 1.1, "g2": 2.9}, generated_genders={"g1": "female", "g2": "female"},
+    ...     caliper=0.5,
+    ... )
+    >>> found.added["query_id"].to_list(), found.missing
+    (['g2'], {'female': 0, 'male': 0})
+    """
+    _check_method(method, caliper, bins, range, seed)
+    table, *_ = _score_table(scores, None, genders)
+    generated_rows, source_of_genders = _generated_rows(
+        read_generated(generated).queries, generated_scores, generated_genders
+    )
+    real = {g: table.filter(pl.col("gender") == g)["score"].to_numpy() for g in GENDERS}
+    for gender, value in real.items():
+        if not len(value):
+            raise InputError(f"there are no scores of {gender} queries")
+    stock = {g: np.flatnonzero((generated_rows["gender"] == g).to_numpy()) for g in GENDERS}
+    given = generated_rows["score"].to_numpy()
+    settings: dict[str, Any] = {
+        "by": "generation",
+        "method": method,
+        "genders of generated queries": source_of_genders,
+    }
+    outside = 0
+    if method == "bins":
+        settings |= {"bins": bins, "range": range, "seed": seed}
+        chosen, missing, outside = _by_bins(real, stock, given, bins, range, seed)
+    else:
+        width = _default_caliper(*real.values()) if caliper is None else caliper
+        settings["caliper"] = width
+        chosen, missing = _by_matching(real, stock, given, width)
+    added = generated_rows[np.sort(np.concatenate(chosen))]
+    after = [
+        np.concatenate([real[g], added.filter(pl.col("gender") == g)["score"].to_numpy()]) for g in GENDERS
+    ]
+    return Filled(
+        added=added,
+        scores=table,
+        missing=missing,
+        before=association(*real.values(), bins=bins),
+        after=association(*after, bins=bins),
+        provenance={"evenrank": evenrank.__version__, **settings},
+        outside=outside,
+    )
+
+
+def _generated_rows(built: pl.DataFrame, scores: Any, genders: Any) -> tuple[pl.DataFrame, str]:
+    """Generated queries with score and gender; a query without a score is an error."""
+    from evenrank.mitigate.judgments import predicted_or_given
+
+    labels, source_of_genders = predicted_or_given(built, genders)
+    values = pair_scores(scores)
+    if values["query_id"].is_duplicated().any():
+        raise InputError("a generated query has one document, and one score; some have several")
+    frame = built.join(values.select("query_id", "score"), on="query_id", how="left", maintain_order="left")
+    if lost := frame["score"].null_count():
+        first = frame.filter(pl.col("score").is_null()).row(0, named=True)
+        more = f", and {lost - 1:,} more have none" if lost > 1 else ""
+        raise InputError(
+            f"generated query {first['query_id']} (document {first['doc_id']}) has no score{more}; check "
+            "that the document is in the collection, or compute scores with the same index"
+        )
+    return frame.join(labels, on="query_id", how="left", maintain_order="left"), source_of_genders
+
+
+def _by_matching(
+    real: dict[str, Floats], stock: dict[str, Any], given: Floats, caliper: float
+) -> tuple[list[Any], dict[str, int]]:
+    """Counterparts of the real queries that have none among the real ones."""
+    pairs = dict(zip(GENDERS, matched(*real.values(), caliper=caliper), strict=True))
+    chosen, missing = [], {}
+    for gender, other in (GENDERS, GENDERS[::-1]):
+        alone = np.setdiff1d(np.arange(len(real[gender])), pairs[gender])
+        rows, partners = matched(real[gender][alone], given[stock[other]], caliper=caliper)
+        chosen.append(stock[other][partners])
+        missing[gender] = len(alone) - len(rows)
+    return chosen, missing
+
+
+def _by_bins(
+    real: dict[str, Floats], stock: dict[str, Any], given: Floats, bins: int, edges_of: Range, seed: int
+) -> tuple[list[Any], dict[str, int], int]:
+    """Generated queries for the shorter side of each bin, drawn at random, and what found no counterpart.
+
+    The last number is that of female scores outside all bins; they have none either.
+    """
+    span = real["male"] if edges_of == "male" else np.concatenate(list(real.values()))
+    edges = np.histogram_bin_edges(span, bins)
+    counts = {gender: np.histogram(side, edges)[0] for gender, side in real.items()}
+    last = len(edges) - 2
+    places = np.clip(np.searchsorted(edges, given, side="right") - 1, 0, last)
+    inside = (given >= edges[0]) & (given <= edges[-1])
+    random = np.random.default_rng(seed)
+    chosen, missing = [], dict.fromkeys(GENDERS, 0)
+    for place in np.arange(last + 1):
+        for gender, other in (GENDERS, GENDERS[::-1]):
+            short = int(counts[gender][place] - counts[other][place])
+            if short <= 0:
+                continue
+            rows = stock[other][(places[stock[other]] == place) & inside[stock[other]]]
+            drawn = random.permutation(rows)[:short]
+            chosen.append(drawn)
+            missing[gender] += short - len(drawn)
+    outside = len(real["female"]) - int(counts["female"].sum())
+    missing["female"] += outside
+    return [np.concatenate(chosen) if chosen else np.empty(0, np.int64)], missing, outside
 
 
 # On a line, two pairs that cross can be uncrossed without making either the sum or the largest of the
