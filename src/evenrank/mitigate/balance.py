@@ -25,7 +25,7 @@ from evenrank.data.schema import listing
 from evenrank.errors import InputError, check_choice, check_whole
 from evenrank.measures.association import BINS, Association, association, pair_scores
 from evenrank.mitigate.training_sets import TrainingSet, WithAdded, read_triples
-from evenrank.queries.generation.generating import own_number, read_generated
+from evenrank.queries.generated import read_generated, stable_hash
 from evenrank.rankers.index import Index
 from evenrank.rankers.lexical import bm25
 from evenrank.show.grid import Displayed, Grid
@@ -159,7 +159,7 @@ class Balanced(_Levelled, TrainingSet):
     def without_inputs(self) -> dict[str, str]:
         """Which queries stay, in an order that says nothing of their genders."""
         staying = {*self.kept["query_id"].to_list(), *self.neither}
-        ids = sorted(staying, key=lambda query: own_number(0, query))
+        ids = sorted(staying, key=lambda query: stable_hash(0, query))
         return {"query_ids.txt": "".join(f"{each}\n" for each in ids)}
 
     def _triple_lines(self, x: Any) -> str:

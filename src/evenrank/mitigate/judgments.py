@@ -21,7 +21,7 @@ from evenrank.errors import InputError, check_whole
 from evenrank.mitigate.training_sets import WithAdded
 from evenrank.parallel import refuse_after_fork
 from evenrank.psychology import scores_of
-from evenrank.queries.generation.generating import own_number, read_generated
+from evenrank.queries.generated import read_generated, stable_hash
 from evenrank.show.numbers import counted
 from evenrank.text.lexicon import DIMENSIONS, dictionary
 
@@ -215,7 +215,7 @@ def even_judgments(
     )
     keys = ["query_id", "doc_id", "text"]
     added = pl.concat([female.select(keys), male.select(keys)]).unique("query_id", maintain_order=True)
-    places = [own_number(0, query_id) for query_id in added["query_id"].to_list()]
+    places = [stable_hash(0, query_id) for query_id in added["query_id"].to_list()]
     added = added[np.argsort(np.array(places, np.uint64), kind="stable")]  # not all female, then all male
     return EvenJudgments(
         pairs,
@@ -243,7 +243,7 @@ def predicted_or_given(built: pl.DataFrame, genders: Any) -> tuple[pl.DataFrame,
                 "none of these labels is of a generated query; check the ids", path=path_of(genders)
             )
         return given, "given"
-    from evenrank.queries.classifier import predicted_genders
+    from evenrank.queries.classify import predicted_genders
 
     return predicted_genders(built.select("query_id", "text"), keep_seen=True)
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from evenrank.data.checkpoint import open_checkpoints
 from evenrank.errors import InputError, check_whole
 from evenrank.rankers.neural.candidates import Pairs, batch_for, scored
 from evenrank.training.checkpoint import (
@@ -24,7 +25,6 @@ from evenrank.training.checkpoint import (
     DivergedError,
     checks_since_best,
     load_state,
-    open_checkpoints,
     save_state,
 )
 from evenrank.training.examples import Job

@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from evenrank.data.checkpoint import open_checkpoints
 from evenrank.errors import InputError, check_whole
 from evenrank.rankers.base import Progress, Say
 from evenrank.training.checkpoint import (
@@ -28,7 +29,6 @@ from evenrank.training.checkpoint import (
     DivergedError,
     checks_since_best,
     last_checkpoint,
-    open_checkpoints,
 )
 from evenrank.training.examples import Examples, Job
 from evenrank.training.fitting import Training
