@@ -41,7 +41,7 @@ _LATER = tuple(
     measures/document_bias.py mitigate/negatives.py mitigate/balance.py mitigate/judgments.py
     mitigate/training_sets.py
     cli/mitigate/training_sets.py
-    mitigate/rebalancing.py mitigate/prefixes.py
+    mitigate/rebalance.py
     server/sequences.py server/changes.py data/sequences.py
     auditing/rules.py
     parallel.py cli/streams.py queries/teaching.py

@@ -127,7 +127,7 @@ class Training:
 
     def check(self, methods: Sequence[str], run: pl.DataFrame, queries: Any) -> None:
         """Refuse settings that cannot be trained with, and queries to re-rank that are trained on."""
-        from evenrank.training.losses import check_aims
+        from evenrank.training.losses import check_loss_inputs
         from evenrank.training.trainer import read_settings
 
         own = {key: value for key, value in self.settings.items() if key != "vectors"}
@@ -135,7 +135,7 @@ class Training:
         recipes = [read_settings(self.kind, {**own, **changed})[1] for changed in changes]
         # One training that reads a setting is enough. Bias, words and labels are those of the sweep, for all.
         reading = next((recipe for recipe in recipes if recipe.adversary is not None), recipes[0])
-        check_aims(reading, own, "tf", None, None)
+        check_loss_inputs(reading, own, "tf", None, None)
         self._refuse_seen(run, queries)
 
     def _refuse_seen(self, run: pl.DataFrame, queries: Any) -> None:
@@ -170,7 +170,7 @@ class Training:
 
     def prepared(self, bias_lambda: float) -> Any:
         """The training data with negatives of this λ."""
-        from evenrank.training.preparing import prepared
+        from evenrank.training.dataset import prepared
         from evenrank.training.trainer import read_settings
 
         recipe = read_settings(self.kind, {k: v for k, v in self.settings.items() if k != "vectors"})[1]

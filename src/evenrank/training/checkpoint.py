@@ -22,7 +22,7 @@ from evenrank.data.files import writing
 from evenrank.errors import InputError
 
 _STATE = "checkpoint.safetensors"
-GOES_ON = "going on after"
+RESUMED = "resuming after"
 """How the message of a resumed training begins."""
 
 
