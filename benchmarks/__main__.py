@@ -28,7 +28,6 @@ _ALL = (
     "bm25",
     "search",
     "classify",
-    "transformer",
     "server_load",
 )
 _WHOLE = "make bench"

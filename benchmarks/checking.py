@@ -28,7 +28,6 @@ _TABLES = {
     "certainty.md": ("certainty", "certainty_evidence:page"),
     "monitor.md": ("monitor", "monitor_evidence:page"),
     "query-gender.md": ("query-gender", "classifier_evidence:page"),
-    "query-gender-transformer.md": ("query-gender-transformer", "transformer_evidence:page"),
     "query-variants.md": ("query-variants", "variants_evidence:page"),
     "where-bias-enters.md": ("where-bias-enters", "stages_evidence:page"),
     "mitigation/projection.md": ("projection", "projection_evidence:page"),

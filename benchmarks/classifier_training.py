@@ -1,8 +1,9 @@
-"""What the shipped classifier learns from beside the annotated queries: queries and texts of collections.
+"""Train the query classifier that comes with the package.
 
-`python -m benchmarks.classifier_training FOLDER` writes three files that `evenrank classify-train` takes:
-also.tsv (`--also`), queries and texts with labels, neutral.txt (`--neutral`), texts that name nobody, and
-unlabelled.txt (`--unlabelled`), queries like the annotated ones, of whose published labels nothing is used.
+`python -m benchmarks.classifier_training` trains it on the annotated queries and on queries and texts of
+other collections, and writes src/evenrank/queries/data/static. It needs the test data (EVENRANK_TEST_DATA),
+scikit-learn, and MiniLM, which guesses the labels of queries like the annotated ones that have none.
+
 Only training queries and passages are read, never the test queries. The labels of wiki's training queries
 were given by hand (data/wiki-train-query-genders.tsv holds ids and labels). `other` is a query about women
 and men, or about neither though it holds a gendered word (*twins of different fathers*): it is learned as
@@ -16,23 +17,76 @@ import gzip
 import random
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from benchmarks.corpus import shared
-from evenrank.queries.classifier import LABELS, clean
-from evenrank.queries.samples import More, Samples, names_nobody
+from evenrank.queries.features import clean
+from evenrank.queries.model import LABELS, StaticClassifier
+from evenrank.queries.samples import Samples, names_nobody
+from evenrank.queries.training import read_labelled, train_classifier
+from evenrank.queries.words import data as shipped
 from evenrank.queries.words import gendered_words
 
 HAND_LABELS = Path(__file__).parent / "data" / "wiki-train-query-genders.tsv"
+_KEPT = Path(__file__).parents[1] / "build" / "query-gender" / "encoded.npz"
 _QUERIES = {"wiki": 2400, "squad": 400}
 _PASSAGES, _OF_EACH_GENDER = 600, 150
 _EVERY = 17  # of the passages: neighbours are of one article
 _WORD = re.compile(r"[^\W_]+")
 
 
-def more(data: Path) -> More:
+class Others(NamedTuple):
+    """What is learned beside the annotated queries."""
+
+    labelled: Samples
+    neutral: tuple[str, ...]
+    unlabelled: tuple[str, ...]
+
+
+def train(texts: Sequence[str], labels: Sequence[str], data: Path) -> StaticClassifier:
+    """Train on these queries and on all others."""
+    labelled, neutral, unlabelled = others(data)
+    return train_classifier(
+        texts,
+        labels,
+        vectors=[data / "data" / "vectors" / "glove-100d.bin.gz"],
+        others=labelled,
+        neutral=neutral,
+        unlabelled=unlabelled,
+        encode=encode,
+    )
+
+
+def encode(texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    """MiniLM's vectors; each text is encoded once, and kept in build/."""
+    known = _kept()
+    if new := sorted(set(texts) - known.keys()):
+        from evenrank.vectors.encoders import find_model, open_model
+
+        rows = open_model(find_model(None)).encode(new, batch_size=64, normalize_embeddings=True)
+        known |= dict(zip(new, rows.astype(np.float32), strict=True))
+        _KEPT.parent.mkdir(parents=True, exist_ok=True)
+        np.savez(_KEPT, texts=np.array(list(known)), rows=np.array(list(known.values())))
+    return np.array([known[text] for text in texts])
+
+
+@lru_cache(maxsize=1)
+def _kept() -> dict[str, npt.NDArray[np.float32]]:
+    if not _KEPT.exists():
+        return {}
+    with np.load(_KEPT) as kept:
+        return dict(zip(kept["texts"].tolist(), kept["rows"], strict=True))
+
+
+@lru_cache(maxsize=1)
+def others(data: Path) -> Others:
     """Labelled queries and texts, texts that name nobody, queries without labels; always the same."""
     chosen = random.Random(5)
     labels = hand_labels()
@@ -51,7 +105,7 @@ def more(data: Path) -> More:
     for gender in ("female", "male"):
         for text in [text for text in pieces if _of_one(text) == gender][:_OF_EACH_GENDER]:
             also.add(text, gender)
-    return More(also, tuple(neutral), unlabelled(data))
+    return Others(also, tuple(neutral), unlabelled(data))
 
 
 def unlabelled(data: Path) -> tuple[str, ...]:
@@ -77,7 +131,7 @@ def hand_labels() -> dict[str, str]:
 
 
 def pieces_held_out(data: Path, count: int) -> list[str]:
-    """Long texts that name nobody, of passages that :func:`more` did not come to."""
+    """Long texts that name nobody, of passages that others() did not come to."""
     found = (text for text in islice(_pieces(data, random.Random(6)), 7000, None) if names_nobody(text))
     return list(islice(found, count))
 
@@ -106,22 +160,17 @@ def _of_one(text: str) -> str | None:
     return found[0] if len(found) >= 2 and len(set(found)) == 1 else None
 
 
-def main(arguments: list[str]) -> int:
+def main() -> int:
     data = shared()
-    if data is None or len(arguments) != 1:
-        print("set EVENRANK_TEST_DATA, and name a folder", file=sys.stderr)
+    if data is None:
+        print("set EVENRANK_TEST_DATA", file=sys.stderr)
         return 2
-    folder, found = Path(arguments[0]), more(data)
-    folder.mkdir(parents=True, exist_ok=True)
-    rows = enumerate(zip(*found.labelled, strict=True))
-    also = "".join(f"{number}\t{text}\t{label}\n" for number, (text, label) in rows)
-    (folder / "also.tsv").write_text(also, encoding="utf-8")
-    (folder / "neutral.txt").write_text("\n".join(found.neutral) + "\n", encoding="utf-8")
-    (folder / "unlabelled.txt").write_text("\n".join(found.unlabelled) + "\n", encoding="utf-8")
-    counts = ", ".join(f"{number:,} {what}" for what, number in found.describe().items())
-    print(f"{counts} in {folder}")
+    queries, left_out = read_labelled(data / "data" / "query-gender" / "annotated.tsv")
+    model = train(*queries, data)
+    model.save(shipped() / "static")
+    print(f"{len(queries.texts):,} annotated queries learned, {left_out} left out; {model.facts}")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

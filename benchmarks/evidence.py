@@ -168,13 +168,6 @@ def constrain(data: Path) -> dict[str, Any]:
     return evidence()
 
 
-def query_gender_transformer(data: Path) -> dict[str, Any]:
-    """The transformer classifier of query gender, cross-validated: an hour, unless its folds are kept."""
-    from benchmarks.transformer_evidence import transformer
-
-    return transformer(data)
-
-
 def head_to_head(data: Path) -> dict[str, Any]:
     """Published re-rankers beside constrained re-ranking, at equal bounds; takes some ten minutes."""
     from benchmarks.head_to_head import head_to_head as found
@@ -286,7 +279,6 @@ _ALL: dict[str, Callable[[Path], dict[str, Any]]] = {
     "monitor": monitor,
     "server-load": server_load,
     "reliability": reliability,
-    "query-gender-transformer": query_gender_transformer,
 }
 
 _BY_NAME = ("where-bias-enters-trained",)

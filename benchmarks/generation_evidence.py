@@ -28,8 +28,8 @@ import evenrank as er
 from benchmarks.corpus import shared
 from benchmarks.pages import DOCS, committed_source, fill, write_evidence
 from evenrank.data.files import cache_dir
-from evenrank.queries.generation.filtering import filter_generated
-from evenrank.queries.generation.generating import Generated, generate
+from evenrank.queries.generate import generate
+from evenrank.queries.generated import Generated, filter_generated
 from evenrank.show.numbers import p_value
 from evenrank.text.tokens import tokens
 
@@ -38,7 +38,6 @@ HELD_OUT = 300
 ANSWERABLE = 0.5
 COPIED = 8
 """Words in a row of its document from which on a generated query is not printed."""
-RECIPE: dict[str, Any] = {"most": 320, "layers": 15, "rate": 2e-4, "batch": 8}
 
 
 def home() -> Path:
@@ -85,7 +84,7 @@ def written(name: str, unit: str, docs: Any, n: int, model: Any, **given: Any) -
     spent = float(seconds.read_text()) if seconds.exists() else 0.0
     started = time.process_time()
     try:
-        found = generate(docs, n, model, output=out, say=_say, **given)
+        found = generate(docs, n, model, output=out, log=_say, **given)
     finally:
         seconds.write_text(str(spent + time.process_time() - started))
     return found, float(seconds.read_text()) / max(1, len(found))
@@ -175,33 +174,10 @@ def _trip(found: dict[str, Any], which: str) -> float:
 
 
 def shown_writer(name: str) -> Any:
-    from evenrank.queries.generation.generating import SHOTS, examples
-    from evenrank.queries.generation.language import LanguageWriter
+    from evenrank.queries.generate import SHOTS, LanguageWriter, examples
 
     train, _, _ = collection(name)
     return LanguageWriter(examples=examples(train.docs, train.queries, train.qrels, SHOTS, 0))
-
-
-def tuned_writer(name: str) -> Any:
-    """SmolLM2 after some hundred training pairs of the collection."""
-    from evenrank.queries.generation.language import LanguageWriter
-    from evenrank.queries.generation.tuning import tune_generator
-
-    train, _, _ = collection(name)
-    folder = home() / f"{name}-writer"
-    if not folder.exists():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        started = time.process_time()
-        tune_generator(train.docs, train.queries, train.qrels, folder, say=_say, **RECIPE)
-        facts = {**RECIPE, "CPU seconds": round(time.process_time() - started, 1)}
-        folder.with_suffix(".json").write_text(json.dumps(facts))
-    return LanguageWriter(folder)
-
-
-def tuned(name: str) -> dict[str, Any]:
-    """The same after training on pairs of the collection."""
-    found = closeness_of(name, "tuned", tuned_writer(name))
-    return {**found, "training": json.loads((home() / f"{name}-writer.json").read_text())}
 
 
 def extractive(name: str) -> dict[str, Any]:
@@ -249,8 +225,8 @@ def _brief(report: dict[str, Any]) -> dict[str, Any]:
 UNITS: dict[str, Callable[[], dict[str, Any]]] = {
     f"{name}/{kind.__name__}": lambda kind=kind, name=name: kind(name)  # type: ignore[misc]
     for name, kinds in {
-        "squad": (extractive, balanced, shots, calibrated, tuned),
-        "wiki": (extractive, balanced, calibrated, tuned),
+        "squad": (extractive, balanced, shots, calibrated),
+        "wiki": (extractive, balanced, calibrated),
     }.items()
     for kind in kinds
 }
@@ -282,7 +258,6 @@ _JSON = DOCS / "evidence" / "generation.json"
 _WRITERS = {
     "extractive": "extractive",
     "shots": "SmolLM2, five examples",
-    "tuned": "SmolLM2, trained on pairs of the collection",
 }
 
 
@@ -360,7 +335,7 @@ def _closeness_page(found: dict[str, Any]) -> list[str]:
         if unit := found.get(f"{name}/calibrated"):
             lines += _calibrated_table(name, unit)
     for name in ("squad", "wiki"):
-        best = ("tuned", "calibrated", "shots")
+        best = ("calibrated", "shots")
         shown = next((found[f"{name}/{k}"] for k in best if f"{name}/{k}" in found), None)
         if shown is not None:
             lines += [

@@ -31,7 +31,7 @@ _LATER = tuple(
     """
     rankers/neural/ training/ cli/neural.py mitigate/trained.py
     spark.py
-    queries/generation/ queries/rewriting.py cli/generate.py
+    queries/generate.py queries/generated.py queries/variants.py cli/generate.py
     auditing/bundle.py auditing/datasheet.py auditing/profiles.py auditing/selection.py cli/bundling.py
     cli/verify.py
     auditing/black_box.py measures/variants.py cli/compare_variants.py
@@ -41,7 +41,7 @@ _LATER = tuple(
     measures/document_bias.py mitigate/negatives.py mitigate/balance.py mitigate/judgments.py
     mitigate/training_sets.py
     cli/mitigate/training_sets.py
-    mitigate/rebalancing.py mitigate/prefixes.py
+    mitigate/rebalance.py
     server/sequences.py server/changes.py data/sequences.py
     auditing/rules.py
     parallel.py cli/streams.py queries/teaching.py

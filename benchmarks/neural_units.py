@@ -66,7 +66,7 @@ def collection(name: str) -> Any:
 @lru_cache(maxsize=1)
 def ready(name: str, *, few: bool = False) -> Any:
     """Training data, the same for every system and seed; `few` for what has to encode passages of wiki."""
-    from evenrank.training.preparing import prepared
+    from evenrank.training.dataset import prepared
 
     train, _, index, _ = collection(name)
     queries, depth = (drawn(train.queries, WIKI_TRAINING), WIKI_DEPTH) if few else (train.queries, DEPTH)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from benchmarks.corpus import passages
 from benchmarks.timing import Row, against
-from evenrank.mitigate.swapping import swapper
+from evenrank.mitigate.swap import swapper
 
 _WORD = re.compile(r"[^\W_]+")
 

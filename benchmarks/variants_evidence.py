@@ -13,7 +13,7 @@ import polars as pl
 import evenrank as er
 from benchmarks.pages import fill, interval, number, table
 from evenrank.auditing.black_box import VariantAudit
-from evenrank.queries.rewriting import learned, shipped
+from evenrank.queries.variants import learned, shipped
 from evenrank.show.numbers import p_value
 
 

@@ -9,25 +9,13 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from benchmarks import checking, classifier_fresh, generation_evidence, pages, training_short
+from benchmarks import checking, generation_evidence, pages, training_short
 
 import evenrank as er
 
 
 def test_every_table_of_the_docs_is_that_of_its_evidence() -> None:
     assert checking.differing() == []
-
-
-def test_every_query_of_the_fresh_check_was_read(shared: Path) -> None:
-    found = classifier_fresh.fresh(shared)
-    assert found["judged by hand"] == classifier_fresh.SAMPLE
-    kept = json.loads((pages.DOCS / "evidence" / "query-gender.json").read_text())["results"]["fresh"]
-    assert found == {name: value for name, value in kept.items() if name != "src"}
-
-
-def test_wilsons_interval_is_that_of_the_books() -> None:
-    found = classifier_fresh.wilson(8, 10)
-    assert found == pytest.approx({"low": 0.4901625, "high": 0.9433178}, abs=1e-6)
 
 
 def test_generated_queries_that_repeat_their_document_are_not_printed(shared: Path) -> None:

@@ -105,7 +105,7 @@ def male_first(docs: Any, queries: pl.DataFrame) -> dict[str, dict[str, float]]:
 def test_a_ranker_that_wants_men_is_found_out_whatever_the_texts_are() -> None:
     docs = {"a": "he he he here", "b": "she is here", "c": "here"}
     queries = {f"q{i}": "who is here" for i in range(3)}
-    found = er.mirror(docs, queries, rankers={"men": male_first}, measure="RaB@1")["men"]
+    found = er.mirror(docs, queries, rankers=[male_first], measure="RaB@1")["male_first"]
     assert found.raw.value is not None and found.mirrored.value is not None
     assert found.raw.value > 0 and found.mirrored.value > 0
     assert found.preference.value == pytest.approx((found.raw.value + found.mirrored.value) / 2)

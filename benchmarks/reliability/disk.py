@@ -86,7 +86,7 @@ def _tried(name: str, arguments: list[str], ways: list[Callable[[], None] | None
                 check=False,
             )
             left = [each.name for each in out.parent.rglob("*") if not each.name.startswith(".")]
-            if _clear(done) and (not left or name in ("index", "classify-train", "audit", "monitor")):
+            if _clear(done) and (not left or name in ("index", "audit", "monitor")):
                 outcomes["refused"] += 1
             elif done.returncode == 0 and way is not None:
                 outcomes["done"] += 1

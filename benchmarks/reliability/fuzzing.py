@@ -24,7 +24,7 @@ from evenrank.data.read import read_genders, read_qrels, read_queries
 from evenrank.data.runs import read_run
 from evenrank.errors import InputError
 from evenrank.measures.association import pair_scores
-from evenrank.queries.generation.generating import read_generated
+from evenrank.queries.generated import read_generated
 from evenrank.text.lexicon import dictionary
 
 MUTATIONS = 2_000

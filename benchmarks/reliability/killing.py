@@ -66,7 +66,6 @@ _WATCH = [
     "OUT",
     "--once",
 ]
-_CLASSIFY = ["classify-train", "FOLDER/labelled.tsv", "--without", "plain", "--cv", "0", "-o", "OUT"]
 _TRAIN = [
     *("train", "--ranker", "knrm", "--docs", f"{HERE / 'docs.tsv'}", "--queries", f"{HERE / 'queries.tsv'}"),
     *("--qrels", f"{HERE / 'qrels.txt'}", "--run", f"{HERE / 'bm25.run'}", "--no-hybrid", "-o", "OUT"),
@@ -92,7 +91,6 @@ COMMANDS: dict[str, Command] = {
         _report,
     ),
     "monitor": Command(_WATCH, _WATCH, "m.db", _observations),
-    "classify-train": Command([*_CLASSIFY, "--without", "names"], _CLASSIFY, "model", material.classified),
     "train": Command([*_TRAIN, "--seed", "1"], _TRAIN, "ranker", material.trained),
 }
 
@@ -106,8 +104,6 @@ def kill(name: str) -> dict[str, Any]:
         folder = Path(place)
         if name == "monitor":
             material.index(folder / "index")
-        if name == "classify-train":
-            material.labelled(folder / "labelled.tsv")
         out = folder / "out" / command.name
         old, new = folder / "old", folder / "new"
         _finish(command.old, folder, out, old)

@@ -96,7 +96,7 @@ def index(path: Path) -> Path:
 
 
 def model(path: Path) -> Path:
-    from evenrank.queries.classifier import load_classifier
+    from evenrank.queries.model import load_classifier
 
     load_classifier("static").save(path)
     return path
@@ -132,26 +132,10 @@ def search(path: Path) -> Any:
 
 
 def classified(path: Path) -> Any:
-    from evenrank.queries.classifier import load_classifier
+    from evenrank.queries.model import load_classifier
 
     texts = er.load(HERE).queries["text"].to_list()
     return load_classifier(path).predict_proba(texts).tolist()
-
-
-def labelled(path: Path) -> None:
-    """A few dozen labelled queries, to learn from in a second."""
-    texts = {
-        "female": [
-            f"{said} {name}" for said in _SAID for name in ("mary", "linda", "the queen", "her mother")
-        ],
-        "male": [f"{said} {name}" for said in _SAID for name in ("john", "robert", "the king", "his father")],
-        "neutral": [f"{said} {name}" for said in _SAID for name in ("rice", "the moon", "a table", "rain")],
-    }
-    rows = [(text, label) for label, some in texts.items() for text in some]
-    path.write_text("".join(f"{number}\t{text}\t{label}\n" for number, (text, label) in enumerate(rows)))
-
-
-_SAID = ("what about", "where is", "how old is", "pictures of", "tell me about", "facts about")
 
 
 def trained(path: Path) -> Any:

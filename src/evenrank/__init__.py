@@ -29,7 +29,7 @@ _PREDICTING = ("measure", "audit", "trace", "plan")
 
 def _classify(queries: Any) -> Any:
     """What the shipped classifier says of queries."""
-    return import_module("evenrank.queries.classifier").predicted_genders(queries)
+    return import_module("evenrank.queries.classify").predicted_genders(queries)
 
 
 def __getattr__(name: str) -> Any:

@@ -11,7 +11,7 @@ import pytest
 
 from evenrank import demo
 from evenrank.cli import main
-from evenrank.queries.classifier import classify
+from evenrank.queries.classify import classify
 
 DEMO = demo.folder()
 QRELS, GENDERS, DOCS = (str(DEMO / name) for name in ("qrels.txt", "genders.tsv", "docs.tsv"))

@@ -11,8 +11,7 @@ import pytest
 
 from evenrank import InputError
 from evenrank.data.files import check_names, is_model, packed, read_model, write_model, writing_folder
-from evenrank.queries.baselines import LexiconClassifier
-from evenrank.queries.classifier import load_classifier
+from evenrank.queries.model import StaticClassifier, load_classifier
 
 
 @pytest.fixture
@@ -72,9 +71,9 @@ def test_a_missing_file_is_named(folder: Path) -> None:
 
 def test_pickled_arrays_are_never_opened(tmp_path: Path) -> None:
     objects = np.array([{"a": 1}], object)
-    write_model(tmp_path / "m", "lexicon", {}, {"lexicon.npz": packed({"table": objects})})
+    write_model(tmp_path / "m", "static", {}, {"static.npz": packed({"table": objects})})
     with pytest.raises(InputError, match="cannot be read"):
-        LexiconClassifier.load(tmp_path / "m")
+        StaticClassifier.load(tmp_path / "m")
 
 
 def test_a_folder_that_is_no_model_is_not_overwritten(tmp_path: Path) -> None:
@@ -90,7 +89,7 @@ def test_another_kind_is_refused(folder: Path) -> None:
 
 
 def test_unknown_names_list_what_there_is() -> None:
-    with pytest.raises(InputError, match="static, lexicon, svm, transformer"):
+    with pytest.raises(InputError, match="choose static, lexicon or the folder"):
         load_classifier("statik")
 
 

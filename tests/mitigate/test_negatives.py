@@ -276,26 +276,14 @@ def test_documents_that_are_not_one_sided_are_not_called_the_most_one_sided(tmp_
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["--ids", "--bias", "liwc", "--lexicon", "x"], "--lexicon is for word counts, which bias liwc"),
-        (["--ids", "--bias", "liwc", "--tally", "x"], "--tally is for word counts"),
         (["--ids", "--form", "triplet"], "--ids and --form are two forms"),
         (["--ids", "--queries", "nowhere"], "nowhere"),
-        (
-            ["--queries", "x", "--bias", "LABEL", "--labels", "x", "--lexicon", "x"],
-            "--lexicon is for word counts, which bias LABEL with --labels does not look at",
-        ),
     ],
 )
-def test_what_is_not_looked_at_is_refused(more: list[str], said: str, tmp_path: Path) -> None:
+def test_what_cannot_be_written_is_refused(more: list[str], said: str, tmp_path: Path) -> None:
     found = command(tmp_path, *more)
     assert found.exit_code != 0 and said in str(found.exception or found.output)
     assert not (tmp_path / "n.jsonl").exists()
-
-
-def test_documents_that_nothing_reads_are_told(tmp_path: Path) -> None:
-    er.tally(DATA / "docs.tsv").write(tmp_path / "t.parquet")
-    found = command(tmp_path, "--ids", "--n", "5", "--tally", str(tmp_path / "t.parquet"))
-    assert found.exit_code == 0 and "--docs is not read: --tally has the words" in found.output
 
 
 @pytest.mark.parametrize("bias", ["label", "Label", "LABEL"])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import evenrank as er
 from evenrank.data.docs import open_docs
 from evenrank.mitigate import swap_words
-from evenrank.mitigate.swapping import swapper
+from evenrank.mitigate.swap import swapper
 
 SENTENCES = tomllib.loads((Path(__file__).parent / "swap_sentences.toml").read_text())
 # Between two of these no pronoun changes its case and no name its role.

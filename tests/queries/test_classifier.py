@@ -7,7 +7,8 @@ import pytest
 
 import evenrank as er
 from evenrank import InputError
-from evenrank.queries.classifier import LONGEST, clean, query_hashes
+from evenrank.queries.features import LONGEST, clean
+from evenrank.queries.model import query_hashes
 
 
 def test_queries_become_labels_with_probabilities() -> None:
@@ -48,7 +49,7 @@ def test_a_very_long_query_is_cut_with_a_note() -> None:
 @pytest.mark.parametrize("model", ["static", "lexicon"])
 def test_other_languages_get_a_label_and_never_an_error(text: str, model: str) -> None:
     found = er.classify({"a": text}, model)
-    assert found["label"][0] in ("female", "male", "neutral")
+    assert found["label"][0] in ("female", "male", "neutral", "other")
     assert found["female"][0] + found["male"][0] + found["neutral"][0] == pytest.approx(1)
 
 
@@ -57,13 +58,13 @@ def test_case_blanks_and_quotes_play_no_part() -> None:
     assert found["female"][0] == found["female"][1]
 
 
-def test_below_the_confidence_the_label_is_unknown() -> None:
+def test_below_the_confidence_the_label_is_other() -> None:
     queries = {"a": "who is marie curie", "b": "who is robin"}
     sure = er.classify(queries)
     best = sure.select("female", "male", "neutral").max_horizontal()
     found = er.classify(queries, min_confidence=float(best.max()))
-    assert sorted(found["label"] == "unknown") == [False, True]
-    assert (er.classify(queries, min_confidence=1.0)["label"] == "unknown").all()
+    assert sorted(found["label"] == "other") == [False, True]
+    assert (er.classify(queries, min_confidence=1.0)["label"] == "other").all()
     assert (er.classify(queries, min_confidence=0.0)["label"] == sure["label"]).all()
     with pytest.raises(InputError, match="between 0 and 1"):
         er.classify(queries, min_confidence=1.5)

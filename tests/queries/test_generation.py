@@ -21,11 +21,9 @@ from evenrank import InputError, demo
 from evenrank.cli.app import app
 from evenrank.cli.common import Format
 from evenrank.cli.generate import rendered
-from evenrank.queries.generation import generating
-from evenrank.queries.generation.closeness import distance
-from evenrank.queries.generation.extractive import asked
-from evenrank.queries.generation.generating import examples, read_generated
-from evenrank.queries.generation.language import draw
+from evenrank.queries import generate as generating
+from evenrank.queries.generate import draw, examples, question
+from evenrank.queries.generated import distance, read_generated
 
 HERE = demo.folder()
 DOCS = er.load(HERE).docs
@@ -69,7 +67,7 @@ def test_extractive_queries_say_so_in_their_ids_and_are_made_of_their_document()
 
 
 def test_the_year_that_is_asked_for_is_not_in_the_question() -> None:
-    assert "1898" not in asked("Marie Curie discovered polonium in 1898.")
+    assert "1898" not in question("Marie Curie discovered polonium in 1898.")
 
 
 def test_what_is_drawn_for_a_document_depends_on_no_other() -> None:
@@ -83,17 +81,17 @@ def test_what_is_drawn_for_a_document_depends_on_no_other() -> None:
 
 
 def test_an_interrupted_call_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(generating, "PART", 10)
+    monkeypatch.setattr(generating, "BATCH", 10)
     out = tmp_path / "made.tsv"
     with pytest.raises(KeyboardInterrupt):
         er.generate(DOCS, 1, Counting(breaks_after=30), output=out)
     assert not out.exists()
     heard: list[str] = []
     writer = Counting()
-    found = er.generate(DOCS, 1, writer, output=out, say=heard.append)
+    found = er.generate(DOCS, 1, writer, output=out, log=heard.append)
     ids = DOCS.frame()["doc_id"].to_list()
     assert writer.asked == ids[30:] and found.queries["doc_id"].to_list() == ids
-    assert "going on: 3 parts are there" in heard
+    assert "resumed from 3 parts" in heard
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
     read = read_generated(out)
     assert read.queries.equals(found.queries) and read.provenance["writer"] == "counting"
@@ -103,7 +101,7 @@ def test_an_interrupted_call_goes_on_where_it_was(tmp_path: Path, monkeypatch: p
 def test_parts_of_other_settings_are_not_gone_on_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(generating, "PART", 10)
+    monkeypatch.setattr(generating, "BATCH", 10)
     out = tmp_path / "made.tsv"
     with pytest.raises(KeyboardInterrupt):
         er.generate(DOCS, 1, Counting(breaks_after=30), output=out)
@@ -371,7 +369,7 @@ def test_what_cannot_work_is_refused_before_queries_are_made(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder.tsv").mkdir()
     (tmp_path / "others.txt").write_text("unknown 0 d001 1\n")
-    monkeypatch.setattr(generating, "_parts", lambda *given: pytest.fail("queries are made"))
+    monkeypatch.setattr(generating, "_batches", lambda *given: pytest.fail("queries are made"))
     assert said in refused("--docs", HERE / "docs.tsv", "-o", "made.tsv", *arguments)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.tsv", "others.txt"]
 
@@ -471,38 +469,8 @@ def test_a_language_model_writes_the_same_whatever_it_writes_beside(kind: str, t
     assert other.rows() != together.rows()
 
 
-@pytest.mark.slow
-@needs_transformers
-@pytest.mark.parametrize("kind", ["causal", "seq2seq"])
-def test_a_model_learns_the_queries_it_is_shown(kind: str, tmp_path: Path) -> None:
-    from evenrank.queries.generation.tuning import tune_generator
-
-    model = tiny(tmp_path / kind, kind)
-    some = DOCS.frame().head(12)
-    word = "work"
-    data = (some, dict.fromkeys(some["doc_id"], f"{word} {word}"))
-    qrels = {doc_id: {doc_id: 1} for doc_id in some["doc_id"]}
-    heard: list[str] = []
-    settings = {"model": model, "epochs": 12, "batch": 4, "rate": 0.02, "words": 20}
-    made = tune_generator(*data, qrels, tmp_path / "tuned", say=heard.append, **settings)
-    assert float(heard[-1].split()[-1]) < float(heard[0].split()[-1])
-    found = er.generate(some, 1, made, top=1).queries
-    assert {each for text in found["text"] for each in text.split()} == {word}
-    tune_generator(*data, qrels, tmp_path / "again", **settings)
-    files = [tmp_path / name / "model.safetensors" for name in ("tuned", "again")]
-    assert files[0].read_bytes() == files[1].read_bytes()
-
-
-LEARNT = (
-    {"d1": "work at sea", "d2": "work on a farm"}, {"q1": "work", "q2": "farm"},
-    {"q1": {"d1": 1}, "q2": {"d2": 1}},
-)  # fmt: skip
-
-
 @needs_transformers
 def test_a_document_is_shortened_to_the_places_that_a_model_has(tmp_path: Path) -> None:
-    from evenrank.queries.generation.tuning import tune_generator
-
     model = tiny(tmp_path / "few", "gpt2", places=40)
     long = {"d": "work " * 200}
     assert len(er.generate(long, 1, model, shots=0, longest=8)) == 1
@@ -510,62 +478,6 @@ def test_a_document_is_shortened_to_the_places_that_a_model_has(tmp_path: Path) 
         er.generate(long, 1, model, shots=5, longest=8)
     with pytest.raises(InputError, match="longest is 50; this model has places for 40 tokens"):
         er.generate(long, 1, model, shots=0, longest=50)
-    made = tune_generator(long, {"q": "work"}, {"q": {"d": 1}}, tmp_path / "w", model=model)
-    assert len(er.generate(long, 1, made, longest=8)) == 1
-
-
-@pytest.mark.slow
-@needs_transformers
-def test_training_of_another_model_is_not_gone_on_with(tmp_path: Path) -> None:
-    from evenrank.queries.generation.tuning import tune_generator
-
-    models = [tiny(tmp_path / place / "model", "causal", seed=seed) for seed, place in enumerate("ab")]
-    asked = [
-        json.loads((tune_generator(*LEARNT, tmp_path / f"w{n}", model=model) / "asked.json").read_bytes())
-        for n, model in enumerate(models)
-    ]
-    assert asked[0]["model"] == asked[1]["model"] and asked[0]["fingerprint"] != asked[1]["fingerprint"]
-
-
-@needs_transformers
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"rate": float("inf")}, "rate is inf; it must be a finite number above 0"),
-        ({"rate": float("nan")}, "rate is nan"),
-        ({"seed": 5_000_000_000}, "seed is 5000000000; it must be a whole number from 0 to 4294967295"),
-        ({"words": 0}, "words is 0"),
-        ({"longest": 0}, "longest is 0"),
-    ],
-)
-def test_a_training_that_cannot_work_is_refused(given: dict[str, Any], said: str, tmp_path: Path) -> None:
-    from evenrank.queries.generation.tuning import tune_generator
-
-    with pytest.raises(InputError, match=said):
-        tune_generator(*LEARNT, tmp_path / "w", **given)
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(InputError, match=r"file: this is not a folder"):
-        tune_generator(*LEARNT, tmp_path / "file" / "w")
-    assert [path.name for path in tmp_path.iterdir()] == ["file"]
-
-
-@needs_transformers
-def test_a_training_that_diverges_leaves_nothing_behind(tmp_path: Path) -> None:
-    from evenrank.queries.generation.tuning import tune_generator
-
-    model = tiny(tmp_path / "model", "causal")
-    with pytest.raises(InputError, match="training diverged"):
-        tune_generator(*LEARNT, tmp_path / "w", model=model, rate=1e38, epochs=8, batch=1)
-    assert [path.name for path in tmp_path.iterdir()] == ["model"]
-
-
-@needs_transformers
-def test_examples_for_a_trained_model_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "w").mkdir()
-    (tmp_path / "w" / "asked.json").write_text('{"prompt": "{document}?"}')
-    given = ("--docs", HERE / "docs.tsv", "-o", tmp_path / "made.tsv", "--model", tmp_path / "w")
-    assert "a trained model is shown no examples; leave out --shots" in refused(*given, "--shots", 2)
-    assert "leave out --queries and --qrels, or give --report" in refused(*given, *REAL)
 
 
 @needs_transformers

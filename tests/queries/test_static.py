@@ -11,18 +11,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.sparse import csr_matrix
 
+import evenrank as er
 from evenrank import InputError
 from evenrank.data.files import packed, read_model, write_model
-from evenrank.queries import feature_passes, features
-from evenrank.queries.classifier import LABELS, load_classifier, seen_in_training
-from evenrank.queries.evaluation import read_labelled
-from evenrank.queries.samples import More
-from evenrank.queries.static_classifier import StaticClassifier, StaticSettings
-from evenrank.queries.teaching import Encoder, like_given
-from evenrank.queries.words import data
-from evenrank.vectors import encoders
+from evenrank.queries.features import BUCKETS, clean
+from evenrank.queries.model import LABELS, StaticClassifier, load_classifier
+from evenrank.queries.training import read_labelled, train_classifier
+from evenrank.queries.words import data, explicit_words
+from evenrank.vectors import load
 
 _FEMALE = [
     "who is mary smith",
@@ -43,24 +40,18 @@ _NEUTRAL = [
 ]
 _TEXTS = [*_FEMALE, *_MALE, *_NEUTRAL]
 _LABELS = ["female"] * 6 + ["male"] * 6 + ["neutral"] * 6
+_MIRRORED = {"female": "male", "male": "female"}
 
 
 @pytest.fixture(scope="module")
 def model() -> StaticClassifier:
-    vectors = {"duchess": [1.0, 0.0], "actress": [1.0, 0.1], "duke": [0.0, 1.0], "actor": [0.1, 1.0]}
-    return StaticClassifier(vectors=[_vectors(vectors)]).fit(_TEXTS, _LABELS)
+    vectors = load({"duchess": [1.0, 0.0], "actress": [1.0, 0.1], "duke": [0.0, 1.0], "actor": [0.1, 1.0]})
+    return train_classifier(_TEXTS, _LABELS, vectors=[vectors])
 
 
-def _vectors(table: dict[str, list[float]]):
-    from evenrank.vectors import load
-
-    return load(table)
-
-
-@pytest.mark.slow
 def test_it_learns_its_training_queries(model: StaticClassifier) -> None:
     chosen = model.predict_proba(_TEXTS).argmax(1)
-    assert (chosen == np.repeat([0, 1, 2], 6)).mean() > 0.9
+    assert (chosen == np.repeat([0, 1, 2], 6)).mean() > 0.8
 
 
 def test_names_it_never_saw_are_known_from_the_census(model: StaticClassifier) -> None:
@@ -71,37 +62,23 @@ def test_names_it_never_saw_are_known_from_the_census(model: StaticClassifier) -
 def test_a_saved_model_says_the_same(model: StaticClassifier, tmp_path: Path) -> None:
     model.save(tmp_path / "m")
     again = load_classifier(tmp_path / "m")
-    assert np.array_equal(again.predict_proba(_TEXTS), model.predict_proba(_TEXTS))
-    assert again.explain(_TEXTS) == model.explain(_TEXTS)
-    assert seen_in_training(again, ["Who is  MARY smith", "who is mary jones"]).tolist() == [True, False]
-    with pytest.raises(InputError, match="not trained further"):
-        again.fit(_TEXTS, _LABELS)
+    assert np.allclose(again.predict_proba(_TEXTS), model.predict_proba(_TEXTS))
+    assert again.is_training_query(["Who is  MARY smith", "who is mary jones"]).tolist() == [True, False]
 
 
-def test_folded_vectors_score_as_the_vectors_did() -> None:
-    """A linear head on a mean of vectors is a mean of one number per word."""
-    vectors = _vectors({"alpha": [3.0, 4.0], "beta": [0.0, 1.0], "gamma": [1.0, 0.0]})
-    settings = StaticSettings(parts=())
+def test_vectors_are_folded_into_the_weights_of_words() -> None:
+    vectors = load({"alpha": [3.0, 4.0], "beta": [0.0, 1.0], "gamma": [1.0, 0.0]})
     texts = ["alpha beta", "beta gamma beta", "gamma unheard"] * 4
-    model = StaticClassifier(settings, vectors=[vectors]).fit(texts, ["female", "male", "neutral"] * 4)
-    alpha, beta, gamma = (model.predict_proba([w]) for w in ("alpha", "beta", "gamma"))
-    logs = [np.log(p) for p in (alpha, beta, gamma)]
-    mean = np.exp((logs[0] + 2 * logs[1] + logs[2]) / 4)
-    assert model.predict_proba(["alpha beta beta gamma"]) == pytest.approx(mean / mean.sum(), abs=1e-6)
+    model = train_classifier(texts, ["female", "male", "neutral"] * 4, vectors=[vectors])
+    assert model.features.vocabulary == ["alpha", "beta", "gamma"]
+    assert model.weights.shape == (model.features.columns, 3)
+    assert model.weights[BUCKETS : BUCKETS + 3].any(axis=1).all()
 
 
 def test_reasons_name_the_words_and_their_side(model: StaticClassifier) -> None:
     word, group, weight = model.explain(["who is barbara"])[0][0]
     assert (word, group) == ("barbara", "female") and weight > 0
     assert model.explain([""]) == [[]]
-
-
-def test_what_tokens_add_sums_up_to_the_scores(model: StaticClassifier) -> None:
-    text = "how old is the actress barbara smith"
-    on = features.switches(model.settings.parts)
-    arguments = (on, np.array(features.SCALES), model._weights, model._word_weights)
-    given, _, _ = feature_passes.attribute(features.packed_bytes([text])[0], *model._lookup(), *arguments)
-    assert given[:, :3].sum(0) + model._bias == pytest.approx(model._scores([text])[0], abs=1e-4)
 
 
 @given(st.text(max_size=300))
@@ -122,18 +99,10 @@ def test_the_longest_query_does_no_harm(model: StaticClassifier) -> None:
 
 
 @pytest.mark.slow
-def test_training_twice_gives_the_same_bytes(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        StaticClassifier().fit(_TEXTS, _LABELS, seed=3).save(tmp_path / name)
-    for file in ("model.json", "static.npz"):
-        assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
-
-
-@pytest.mark.slow
 def test_the_order_of_the_rows_makes_no_difference(tmp_path: Path) -> None:
     order = np.random.default_rng(1).permutation(len(_TEXTS))
-    StaticClassifier().fit(_TEXTS, _LABELS).save(tmp_path / "a")
-    StaticClassifier().fit([_TEXTS[i] for i in order], [_LABELS[i] for i in order]).save(tmp_path / "b")
+    train_classifier(_TEXTS, _LABELS).save(tmp_path / "a")
+    train_classifier([_TEXTS[i] for i in order], [_LABELS[i] for i in order]).save(tmp_path / "b")
     for file in ("model.json", "static.npz"):
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
 
@@ -145,102 +114,110 @@ def test_arrays_that_do_not_fit_are_refused_though_the_checksum_vouches_for_them
     saved = read_model(tmp_path / "m")
     arrays = saved.arrays("static.npz")
     for name, forged in (
-        ("word_weights", arrays["word_weights"][:-1]),
-        ("bits", arrays["bits"][:5]),
-        ("index", arrays["index"].astype(np.int64)),
-        ("weights", np.full_like(arrays["weights"], np.nan)),
-        ("temperature", np.zeros(1)),
-        ("prior", np.array([2.0, -1.0, 0.0])),
+        ("weights", arrays["weights"][:-1]),
+        ("bias", arrays["bias"][:2]),
+        ("vocabulary", arrays["vocabulary"][:-9]),
+        ("scale", np.full_like(arrays["scale"], np.nan)),
+        ("shares", np.array([2.0, -1.0, 0.0])),
     ):
         write_model(tmp_path / "m", "static", saved.facts, {"static.npz": packed(arrays | {name: forged})})
         with pytest.raises(InputError, match="train again"):
             load_classifier(tmp_path / "m")
 
 
-@pytest.mark.slow
-def test_every_part_can_be_left_out() -> None:
-    for part in features.PARTS:
-        parts = tuple(name for name in features.PARTS if name != part)
-        model = StaticClassifier(StaticSettings(parts=parts)).fit(_TEXTS, _LABELS)
-        assert model.predict_proba(["her mother"]).argmax() == 0
-    with pytest.raises(InputError, match="unknown features"):
-        StaticSettings(parts=("verbs",))
-
-
-@pytest.mark.slow
-def test_augmented_training_still_works() -> None:
-    model = StaticClassifier(StaticSettings(swaps=0.5, word_samples=0.5)).fit(_TEXTS, _LABELS)
-    assert model.predict_proba(["granddaughter"]).argmax() == 0
-
-
-def _encoder(texts: list[str]) -> np.ndarray:
+def _encode(texts: list[str]) -> np.ndarray:
     """Sees of a query only whom it is about; a ship that is called after a woman is nobody."""
-    women, men = {*_FEMALE}, {*_MALE, "her captain blorp"}
-    return np.array([[text in women, text in men, text not in women | men] for text in texts], np.float32)
+    people = {*_FEMALE, *_MALE, "her captain blorp"}
+    return np.array([[text in people, text not in people] for text in texts], np.float32)
 
 
 def test_queries_without_labels_are_learned_as_an_encoder_guesses() -> None:
-    more = More(unlabelled=("her captain blorp", "the mary quix"))
-    few = StaticSettings(guesses=3.0, plain_samples=0.0, word_samples=0.0)
-    told = StaticClassifier(few, more=more, encoder=_encoder).fit(_TEXTS, _LABELS)
-    untold = StaticClassifier(few).fit(_TEXTS, _LABELS)
-    by = told.predict_proba(list(more.unlabelled)) - untold.predict_proba(list(more.unlabelled))
-    assert by[0, 1] > 0.02 and by[1, 2] > 0.02
-    assert seen_in_training(told, more.unlabelled).all()
-    assert told.describe()["more"]["queries without labels"] == 2
+    unlabelled = ["mary captain blorp", "the mary quix"]
+    guessed = train_classifier(_TEXTS, _LABELS, unlabelled=unlabelled, encode=_encode)
+    plain = train_classifier(_TEXTS, _LABELS)
+    assert guessed.is_training_query(unlabelled).all()
+    assert (guessed.predict_proba(unlabelled) != plain.predict_proba(unlabelled)).any()
+    assert guessed.facts["queries without labels"] == 2
 
 
 def test_whom_an_encoder_thinks_of_where_nobody_is_named_is_not_learned() -> None:
-    few = StaticSettings(guesses=3.0, plain_samples=0.0, word_samples=0.0)
-    more = More(unlabelled=("nurse salary", "how much does a welder make"))
-    told = StaticClassifier(few, more=more, encoder=_no_encoder).fit(_TEXTS, _LABELS)
-    untold = StaticClassifier(few).fit(_TEXTS, _LABELS)
-    assert (told.predict_proba(["nurse", "welder"]) == untold.predict_proba(["nurse", "welder"])).all()
+    unlabelled = ["nurse salary", "how much does a welder make", *_TEXTS]
+
+    def encode(texts: list[str]) -> np.ndarray:
+        raise AssertionError("nothing is to be encoded")
+
+    guessed = train_classifier(_TEXTS, _LABELS, unlabelled=unlabelled, encode=encode)
+    plain = train_classifier(_TEXTS, _LABELS)
+    assert (guessed.predict_proba(["nurse", "welder"]) == plain.predict_proba(["nurse", "welder"])).all()
 
 
-def test_a_query_with_a_label_is_not_guessed() -> None:
-    few, more = StaticSettings(plain_samples=0.0, word_samples=0.0), More(unlabelled=tuple(_TEXTS))
-    model = StaticClassifier(few, more=more, encoder=_no_encoder).fit(_TEXTS, _LABELS)
-    plain = StaticClassifier(few).fit(_TEXTS, _LABELS)
-    assert (model.predict_proba(_TEXTS) == plain.predict_proba(_TEXTS)).all()
+def test_unknown_labels_are_refused() -> None:
+    with pytest.raises(InputError, match="label 'other'"):
+        train_classifier(["a"], ["other"])
+    with pytest.raises(InputError, match="one for each"):
+        train_classifier(["a"], [])
 
 
-def _no_encoder(texts: list[str]) -> np.ndarray:
-    raise AssertionError("nothing is to be encoded")
+@pytest.mark.parametrize("word", [*explicit_words()])
+def test_a_query_with_a_word_of_rekabsaz2020_is_never_neutral(word: str) -> None:
+    group = explicit_words()[word]
+    texts = [word, f"{word} of the hydrogen bomb", f"who sings the {word} song", f"what was the 's {word} ?"]
+    labels = _labels(texts)
+    assert set(labels) <= {group, "other"} and labels[0] == group
 
 
-def test_an_encoder_encodes_each_text_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-
-    class Model:
-        def encode(self, texts: list[str], **_: object) -> np.ndarray:
-            asked.extend(texts)
-            return np.array([[len(text), 0.0] for text in texts])
-
-    monkeypatch.setattr(encoders, "find_model", lambda model: model)
-    monkeypatch.setattr(encoders, "open_model", lambda model: Model())
-    encode = Encoder()
-    assert np.allclose(encode(["b", "a", "b"]), [[1, 0]] * 3)
-    encode(["a", "c"])
-    assert asked == ["a", "b", "c"]
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("father of the hydrogen bomb", "male"),
+        ("mother of invention", "female"),
+        ("who was mary shelley's father", "male"),
+        ("when did his mother die", "other"),
+        ("men and women", "other"),
+    ],
+)
+def test_gendered_words_decide(text: str, label: str) -> None:
+    assert _labels([text]) == [label]
 
 
-def test_likeness_to_the_given_queries_is_not_gender() -> None:
-    """The given queries are gendered, the others are not; only how they are asked tells them apart."""
-    rows = [[1, 0, 1, 0], [1, 0, 1, 0], [1, 0, 0, 1], [0, 1, 1, 0], [0, 1, 0, 1], [0, 1, 0, 1]]
-    given, codes = np.array([True] * 3 + [False] * 3), np.array([0, 0, 2, 0, 2, 2])
-    column, _ = like_given(csr_matrix(np.array(rows, float)), given, codes)
-    assert column[0] > 1 > -1 > column[1]
-    assert abs(column[2] - column[3]) < 1e-3
+def test_mirrored_queries_have_mirrored_labels(shared: Path) -> None:
+    """Real queries with a gendered word that `er.swap` mirrors both ways."""
+    texts = []
+    for name in ("wiki", "squad"):
+        lines = (shared / "data" / name / "queries.train.tsv").read_text().splitlines()
+        texts += [clean(line.split("\t")[1]) for line in lines]
+    there = er.swap(texts)
+    pairs = [(a, b) for a, b, c in zip(texts, there, er.swap(there), strict=True) if a == c != b]
+    assert len(pairs) >= 500
+    here, mirrored = (_labels(list(side)) for side in zip(*pairs, strict=True))
+    assert [_MIRRORED.get(label, label) for label in here] == mirrored
+    assert here.count("female") > 50 and here.count("male") > 100
+
+
+@pytest.mark.parametrize("frame", ["who is {}", "how old was {} smith", "{} in the news", "is {} a place"])
+def test_names_of_women_and_men_are_read_alike(frame: str) -> None:
+    from evenrank.mitigate.swap_words import names
+
+    pairs = list(names().clear.female.items())[:300]
+    here, there = (_labels([frame.format(pair[side]) for pair in pairs]) for side in (0, 1))
+    assert [_MIRRORED.get(label, label) for label in here] == there
+
+
+@pytest.mark.parametrize("job", ["actor", "waiter", "actors", "nurse", "surgeon", "plumber", "secretary"])
+def test_a_job_is_nobody(job: str) -> None:
+    texts = [f"{job} salary", f"how to become a {job}", f"{job} jobs near me", f"what does a {job} do"]
+    assert _labels(texts) == ["neutral"] * 4
+
+
+def _labels(texts: list[str]) -> list[str]:
+    return er.classify({str(number): text for number, text in enumerate(texts)})["label"].to_list()
 
 
 @pytest.mark.parametrize(
     ("said", "label"), [("as a man", "male"), ("as woman", "female"), ("for a man", "male")]
 )
-def test_the_shipped_model_hears_for_whom(said: str, label: str) -> None:
-    assert load_classifier("static").predict_proba([f"how to dress {said}"])[0].argmax() == LABELS.index(
-        label
-    )
+def test_the_shipped_model_knows_for_whom(said: str, label: str) -> None:
+    assert _labels([f"how to dress {said}"]) == [label]
 
 
 def test_the_shipped_model_needs_neither_torch_nor_sklearn() -> None:
@@ -261,21 +238,19 @@ assert found["label"].to_list() == ["female", "neutral", "male"], found
 
 
 def test_the_shipped_model_is_small() -> None:
-    assert sum(file.stat().st_size for file in data().rglob("*") if file.is_file()) < 5_000_000
+    assert sum(file.stat().st_size for file in (data() / "static").iterdir()) < 500_000
 
 
 def test_the_shipped_model_knows_its_training_queries(shared: Path) -> None:
-    queries = read_labelled(shared / "data" / "query-gender" / "annotated.tsv")
-    model = load_classifier("static")
-    assert seen_in_training(model, queries.texts).all()
-    assert queries.left_out == 33 and len(queries.texts) == 2968
+    queries, left_out = read_labelled(shared / "data" / "query-gender" / "annotated.tsv")
+    assert load_classifier("static").is_training_query(queries.texts).all()
+    assert left_out == 33 and len(queries.texts) == 2968
 
 
 def test_the_shipped_model_mostly_agrees_with_the_published_labels(shared: Path) -> None:
-    queries = read_labelled(shared / "data" / "query-gender" / "predicted.tsv")
-    model = load_classifier("static")
-    chosen = model.predict_proba(queries.texts).argmax(1)
-    agreed = [model.labels[code] == label for code, label in zip(chosen, queries.labels, strict=True)]
+    queries, _ = read_labelled(shared / "data" / "query-gender" / "predicted.tsv")
+    chosen = load_classifier("static").predict_proba(queries.texts).argmax(1)
+    agreed = [LABELS[code] == label for code, label in zip(chosen, queries.labels, strict=True)]
     assert (
         np.mean(agreed) > 0.65
     )  # a guard against harm, not a claim: theirs is a model, too, and stereotyped

@@ -20,12 +20,12 @@ from evenrank.data.runs import read_run
 
 torch = pytest.importorskip("torch", reason="needs torch, of the extra 'neural'")
 from evenrank.rankers.neural.interaction import Vocabulary  # noqa: E402
-from evenrank.training.adversary import auc, pair_labels, probe, probe_rows, probed, reverse  # noqa: E402
+from evenrank.training.adversary import auc, pair_labels, probe, probe_ranker, probe_rows, reverse  # noqa: E402
 from evenrank.training.card import _probe as probe_section  # noqa: E402
-from evenrank.training.examples import (  # noqa: E402
+from evenrank.training.dataset import (  # noqa: E402
     MARK,
     augmented,
-    examples,
+    make_examples,
     twinned,
 )
 from evenrank.training.fitting import Recipe  # noqa: E402
@@ -44,7 +44,7 @@ BIAS = torch.tensor([[0.0, 1.0, 0.5], [1.0, 0.0, 0.2]], dtype=torch.float64)
 
 def small() -> Any:
     run = read_run(DATA / "bm25.run").filter(pl.col("rank") <= 10)
-    return examples(run, DATA / "docs.tsv", DATA / "queries.tsv", DATA / "qrels.txt", dev_share=0.3)
+    return make_examples(run, DATA / "docs.tsv", DATA / "queries.tsv", DATA / "qrels.txt", dev_share=0.3)
 
 
 def train(output: Path, kind: str = "knrm", **more: Any) -> Any:
@@ -253,7 +253,7 @@ def test_a_twin_is_the_same_query_with_the_mirrored_document() -> None:
     pairs = more.pairs
     twins = more.twin[rows]  # type: ignore[index]
     assert (pairs.query[rows] == pairs.query[twins]).all()
-    assert not (more.relevant | more.listed | more.against)[twins].any()
+    assert not (more.relevant | more.is_candidate | more.is_negative)[twins].any()
     for row, twin in zip(rows[:20], twins[:20], strict=True):
         assert pairs.documents[pairs.document[twin]] == er.swap(pairs.documents[pairs.document[row]])
     assert (np.diff(pairs.query) >= 0).all() or len({*pairs.query}) == 1 + int(
@@ -329,13 +329,13 @@ def test_a_group_that_the_probe_has_not_learned_does_not_count() -> None:
 
 def test_a_probe_without_pairs_is_told_and_not_trained() -> None:
     found = small()
-    found = replace(found, reads=pair_labels(found, "neutrality"), dev=np.zeros_like(found.dev))
+    found = replace(found, adversary_labels=pair_labels(found, "neutrality"), dev=np.zeros_like(found.dev))
     said: list[str] = []
 
     def refuse(rows: Any) -> Any:
         raise AssertionError("there are no vectors to be had")
 
-    read = probed(found, refuse, "neutrality", 0, said.append)
+    read = probe_ranker(found, refuse, "neutrality", 0, said.append)
     card = "\n".join(probe_section(read))
     assert read["auc"] is None and "No fresh classifier was trained to tell gendered or not" in card
     assert said == ["no fresh probe of the vectors: one of its parts would have only pairs of one kind"]
@@ -472,10 +472,10 @@ def test_the_card_names_the_groups_that_a_probe_reads(
     lexicon: Any, what: str, title: str, told: list[str]
 ) -> None:
     found = small()
-    found = replace(found, reads=pair_labels(found, what, lexicon=lexicon))
+    found = replace(found, adversary_labels=pair_labels(found, what, lexicon=lexicon))
     random = np.random.default_rng(0)
     said: list[str] = []
-    read = probed(
+    read = probe_ranker(
         found,
         lambda rows: random.standard_normal((len(rows), 4)).astype(np.float32),
         what,

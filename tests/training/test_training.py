@@ -24,9 +24,8 @@ from safetensors.numpy import load_file  # noqa: E402
 from evenrank.rankers.neural.interaction import random_vectors  # noqa: E402
 from evenrank.rankers.neural.saved import open_ranker  # noqa: E402
 from evenrank.training import train_ranker  # noqa: E402
-from evenrank.training.card import chosen_weight  # noqa: E402
-from evenrank.training.examples import Examples, examples  # noqa: E402
-from evenrank.training.preparing import prepared  # noqa: E402
+from evenrank.training.card import chosen_weight, compact  # noqa: E402
+from evenrank.training.dataset import Examples, make_examples, prepared  # noqa: E402
 from evenrank.training.trainer import Trained  # noqa: E402
 
 pytestmark = pytest.mark.slow
@@ -90,7 +89,7 @@ def test_interrupted_training_goes_on_to_the_same_weights(kind: str, tmp_path: P
         train(tmp_path / "broken", kind, say=interrupt, **settings)
     assert not (tmp_path / "broken").exists()
     train(tmp_path / "broken", kind, say=said.append, **settings)
-    assert "going on after epoch 1" in said
+    assert "resuming after epoch 1" in said
     assert weights(tmp_path / "broken") == weights(tmp_path / "whole")
     assert not list(tmp_path.glob(".broken*"))
 
@@ -104,7 +103,7 @@ def test_a_checkpoint_of_another_training_is_not_gone_on_with(tmp_path: Path) ->
         train(tmp_path / "m", say=interrupt)
     said: list[str] = []
     train(tmp_path / "m", rate=0.02, say=said.append)
-    assert not any("going on" in each for each in said)
+    assert not any("resuming" in each for each in said)
 
 
 def test_a_flipped_bit_in_any_file_is_refused(model: Path, tmp_path: Path) -> None:
@@ -148,8 +147,8 @@ def test_queries_of_the_training_are_refused_unless_asked_for(model: Path) -> No
 
 def test_relevant_documents_outside_the_candidates_keep_their_first_stage_score(tmp_path: Path) -> None:
     run = read_run(DATA / "bm25.run")
-    found = examples(run, DATA / "docs.tsv", DATA / "queries.tsv", DATA / "qrels.txt", depth=2)
-    outside = np.flatnonzero(~found.listed)
+    found = make_examples(run, DATA / "docs.tsv", DATA / "queries.tsv", DATA / "qrels.txt", depth=2)
+    outside = np.flatnonzero(~found.is_candidate)
     assert len(outside) and found.relevant[outside].all()
     known = {(query, doc): score for query, doc, score, _ in run.iter_rows()}
     pairs = found.pairs
@@ -167,7 +166,7 @@ def test_bm25_is_asked_for_the_scores_of_those_it_did_not_find(tmp_path: Path) -
     deep = er.search(index, DATA / "queries.tsv", depth=386)
     known = {(query, doc): score for query, doc, score, _ in deep.iter_rows()}
     pairs = found.pairs
-    for row in np.flatnonzero(~found.listed):
+    for row in np.flatnonzero(~found.is_candidate):
         key = (pairs.query_ids[pairs.query[row]], pairs.doc_ids[pairs.document[row]])
         assert pairs.first[row] == known.get(key, 0.0)
 
@@ -187,7 +186,7 @@ def test_scores_that_are_missing_are_computed_for_the_pairs_alone(
     monkeypatch.setattr(lexical, "retrieve", counted)
     index = er.index(DATA / "docs.tsv", tmp_path / "idx")
     ready = prepared(index.docs, DATA / "queries.tsv", DATA / "qrels.txt", index=index, depth=1)
-    assert not ready.examples.listed.all(), "some scores were missing"
+    assert not ready.examples.is_candidate.all(), "some scores were missing"
     assert ranked == [1], "the first stage, and nothing deeper"
 
 
@@ -196,7 +195,7 @@ def test_dev_queries_are_drawn_by_the_seed_whatever_the_order_of_the_queries() -
 
     def drawn(table: pl.DataFrame, seed: int) -> set[str]:
         run = read_run(DATA / "bm25.run").filter(pl.col("rank") <= 5)
-        found = examples(run, DATA / "docs.tsv", table, DATA / "qrels.txt", seed=seed, dev_share=0.2)
+        found = make_examples(run, DATA / "docs.tsv", table, DATA / "qrels.txt", seed=seed, dev_share=0.2)
         return {each for each, dev in zip(found.pairs.query_ids, found.dev, strict=True) if dev}
 
     assert drawn(queries, 0) == drawn(queries.reverse(), 0) != drawn(queries, 1)
@@ -210,7 +209,7 @@ def drawn_of(shared: int) -> Examples:
     qrels = {query: {f"d{n // shared:02}": 1} for n, query in enumerate(ids)}
     run = {query: {f"d{n // shared:02}": 2.0, "d39": 1.0} for n, query in enumerate(ids)}
     queries = {query: f"word{n}" for n, query in enumerate(ids)}
-    return examples(run, docs, queries, qrels, dev_share=0.25)
+    return make_examples(run, docs, queries, qrels, dev_share=0.25)
 
 
 @pytest.mark.parametrize("shared", [1, 2, 5])
@@ -241,7 +240,7 @@ def test_the_weight_of_the_first_stage_is_what_the_dev_queries_say(tmp_path: Pat
 
 
 def test_no_training_group_holds_a_dev_query_or_a_relevant_negative() -> None:
-    found = examples(DATA / "bm25.run", DATA / "docs.tsv", DATA / "queries.tsv", DATA / "qrels.txt")
+    found = make_examples(DATA / "bm25.run", DATA / "docs.tsv", DATA / "queries.tsv", DATA / "qrels.txt")
     positives, against = found.groups()
     assert found.relevant[positives].all()
     assert not found.dev[found.pairs.query[positives]].any()
@@ -251,12 +250,12 @@ def test_no_training_group_holds_a_dev_query_or_a_relevant_negative() -> None:
 
 
 def test_rr_on_dev_queries_is_that_of_ir_measures() -> None:
-    found = examples(
+    found = make_examples(
         DATA / "bm25.run", DATA / "docs.tsv", DATA / "queries.tsv", DATA / "qrels.txt", dev_share=0.5
     )
     rows = found.dev_rows()
     scores = np.random.default_rng(0).integers(5, size=len(rows)).astype(float)  # with many ties
-    run = found.pairs.rows(rows).run(scores)
+    run = compact(found, rows).run(scores)
     judged = read_qrels(DATA / "qrels.txt").filter(pl.col("query_id").is_in(run["query_id"].to_list()))
     expected = er.measure(run, [er.RR @ 10], qrels=judged, confidence=None)[er.RR @ 10].value
     assert found.rr(rows, scores) == pytest.approx(expected)
@@ -287,7 +286,9 @@ def test_negatives_out_of_a_file_are_what_is_learned_against(tmp_path: Path) -> 
     run = read_run(DATA / "bm25.run")
     named = run.filter(pl.col("rank") > 40).select("query_id", "doc_id")
     bad = named.join(read_qrels(DATA / "qrels.txt"), on=["query_id", "doc_id"], how="anti")
-    found = examples(run, DATA / "docs.tsv", DATA / "queries.tsv", DATA / "qrels.txt", depth=5, negatives=bad)
+    found = make_examples(
+        run, DATA / "docs.tsv", DATA / "queries.tsv", DATA / "qrels.txt", depth=5, negatives=bad
+    )
     wanted = set(bad.iter_rows())
     pairs, (positives, against) = found.pairs, found.groups()
     assert positives
@@ -417,7 +418,7 @@ def test_training_that_diverges_says_so_and_leaves_nothing(kind: str, tmp_path: 
 def test_the_card_counts_the_queries_that_were_learned_from(model: Path, tmp_path: Path) -> None:
     run = read_run(DATA / "bm25.run")
     bad = run.join(read_qrels(DATA / "qrels.txt"), on=["query_id", "doc_id"], how="anti")
-    found = examples(run, DATA / "docs.tsv", DATA / "queries.tsv", DATA / "qrels.txt")
+    found = make_examples(run, DATA / "docs.tsv", DATA / "queries.tsv", DATA / "qrels.txt")
     asked = [each for each, dev in zip(found.pairs.query_ids, found.dev, strict=True) if not dev]
     assert f" on {len(asked)} queries; 6 others decided when to stop" in (model / "README.md").read_text()
     for count, learned in ((5, "5 queries"), (1, "1 query")):
@@ -466,10 +467,10 @@ def test_the_first_stage_is_never_lost_by_its_learned_weight(tmp_path: Path) -> 
 
 def test_queries_that_are_judged_but_not_asked_are_nothing_to_tell_of() -> None:
     some = read_queries(DATA / "queries.tsv").head(40)
-    found = examples(DATA / "bm25.run", DATA / "docs.tsv", some, DATA / "qrels.txt")
+    found = make_examples(DATA / "bm25.run", DATA / "docs.tsv", some, DATA / "qrels.txt")
     assert "queries without a relevant document" not in found.left_out
     more = pl.concat([some, pl.DataFrame({"query_id": ["new"], "text": ["a new question"]})])
-    found = examples(DATA / "bm25.run", DATA / "docs.tsv", more, DATA / "qrels.txt")
+    found = make_examples(DATA / "bm25.run", DATA / "docs.tsv", more, DATA / "qrels.txt")
     assert found.left_out["queries without a relevant document"] == 1
 
 

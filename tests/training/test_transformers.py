@@ -76,7 +76,7 @@ def test_interrupted_training_goes_on_to_the_same_weights(kind: str, tiny: Path,
     said: list[str] = []
     again = train(kind, tiny, tmp_path / "broken", say=said.append)
     assert again.seconds is None and whole.seconds > 0  # the time before is not known
-    assert any(each.startswith("going on after step 1") for each in said)
+    assert any(each.startswith("resuming after step 1") for each in said)
     assert not any("nan" in each for each in said)
     assert weights(tmp_path / "broken") == weights(tmp_path / "whole")
     assert not list(tmp_path.glob(".broken*"))
@@ -114,7 +114,7 @@ def test_checks_before_an_interruption_count_for_the_patience(
         train("bi-encoder", tiny, tmp_path / "broken", say=interrupt, **settings)
     said: list[str] = []
     again = train("bi-encoder", tiny, tmp_path / "broken", say=said.append, **settings)
-    assert any(each.startswith("going on after step") for each in said)
+    assert any(each.startswith("resuming after step") for each in said)
     assert again.metrics["epochs"] == whole.metrics["epochs"]
     assert weights(tmp_path / "broken") == weights(tmp_path / "whole")
 
@@ -381,7 +381,7 @@ def test_a_transformer_learns_with_our_loss_an_adversary_and_twins_and_is_probed
 def test_no_document_of_a_batch_is_relevant_to_the_query_of_another_row() -> None:
     """50 queries with 20 relevant documents each: two rows of one query must not stand in one batch."""
     from evenrank.rankers.neural.candidates import Candidates
-    from evenrank.training.examples import Examples
+    from evenrank.training.dataset import Examples
     from evenrank.training.transformers import TransformerRecipe, drawn_groups, separate_batches
 
     queries, good, bad = 50, 20, 10

@@ -22,8 +22,8 @@ from evenrank.measures.evaluate import measured
 from evenrank.measures.inputs import Inputs
 from evenrank.measures.results import Measurement, Options
 from evenrank.measures.variants import SIDES, VarARaB, VarNDRaB, VarRaB, variant_id
-from evenrank.queries.rewriting import refuse_marked, triple_column, variants
-from evenrank.queries.rewriting import triples as read_triples
+from evenrank.queries.variants import refuse_marked, triple_column, variants
+from evenrank.queries.variants import triples as read_triples
 from evenrank.show import numbers
 from evenrank.show.grid import Grid, Recorded
 

@@ -33,9 +33,7 @@ _COMMANDS = {
     "Rank": {"index": "collection", "search": "collection", "train": "neural", "rerank": "neural"},
     "Label queries": {
         "classify": "classify",
-        "classify-train": "classify",
         "generate": "generate",
-        "generate-train": "generate",
         "pool": "annotate",
         "vote": "annotate",
     },

@@ -183,7 +183,7 @@ def genders_or_predicted(genders: str | None, queries: str | None) -> pl.DataFra
         return genders
     if queries is None:
         raise InputError("--genders predict reads the queries' texts; give --queries")
-    from evenrank.queries.classifier import predicted_genders
+    from evenrank.queries.classify import predicted_genders
 
     result, said = predicted_genders(queries)
     note(said)

@@ -95,7 +95,7 @@ def compare_variants_command(
 def _asked(triples: str | None, queries: str | None, like: str | None) -> Any:
     """The triples to ask: given, or written for the queries that name no gender."""
     from evenrank.data.read import read_queries
-    from evenrank.queries.rewriting import variants
+    from evenrank.queries.variants import variants
 
     if (triples is None) == (queries is None):
         raise InputError("give --triples, or --queries to write variants of; one of them")

@@ -1,4 +1,4 @@
-"""`evenrank generate` and `evenrank generate-train`: queries out of documents, and a model that learns it."""
+"""`evenrank generate`: queries out of documents."""
 
 from __future__ import annotations
 
@@ -11,15 +11,12 @@ from evenrank.cli.common import Format, deliver, note, progress_bar, split_names
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
-    from evenrank.queries.generation.closeness import Closeness
+    from evenrank.queries.generated import Closeness
     from evenrank.rankers.index import Index
-
-Docs = Annotated[str, typer.Option(metavar="D", help="The collection: TSV, JSONL, Parquet or irds:ID.")]
-Fields = Annotated[str, typer.Option(help="Fields that make up the text, joined with a space.")]
 
 
 def generate_command(
-    docs: Docs,
+    docs: Annotated[str, typer.Option(metavar="D", help="The collection: TSV, JSONL, Parquet or irds:ID.")],
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="OUT.tsv", help="query_id, doc_id, text; with a header.")
     ],
@@ -84,7 +81,9 @@ def generate_command(
         typer.Option(metavar="IDX", help="An index of the collection.", show_default="one in the cache"),
     ] = None,
     form: Annotated[Format, typer.Option("--format", help="How the report is printed.")] = Format.table,
-    fields: Fields = "title,text",
+    fields: Annotated[
+        str, typer.Option(help="Fields that make up the text, joined with a space.")
+    ] = "title,text",
 ) -> None:
     """Write queries that documents answer.
 
@@ -94,9 +93,8 @@ def generate_command(
         evenrank generate --docs docs.tsv --n 1 --queries queries.tsv --qrels qrels.txt -o made.tsv
     """
     from evenrank.data.docs import open_docs
-    from evenrank.queries.generation.closeness import closeness
-    from evenrank.queries.generation.filtering import check_filters, filter_generated
-    from evenrank.queries.generation.generating import beside, check_output, generate
+    from evenrank.queries.generate import generate
+    from evenrank.queries.generated import beside, check_filters, check_output, closeness, filter_generated
 
     opened = open_docs(docs, fields=split_names(fields))
     check_output(output, opened.path, queries, qrels)
@@ -120,7 +118,7 @@ def generate_command(
             sample=sample,
             seed=seed,
             output=whole,
-            say=note,
+            log=note,
             progress=progress,
             **shown,
             **settings,
@@ -158,7 +156,7 @@ def _real(queries: str | None, qrels: str | None, report: bool) -> tuple[Any, An
     if queries is None:
         return None, None
     from evenrank.data.read import read_qrels, read_queries
-    from evenrank.queries.generation.closeness import real_pairs
+    from evenrank.queries.generated import real_pairs
 
     requested, judged = read_queries(queries), read_qrels(qrels)
     if report:
@@ -167,16 +165,16 @@ def _real(queries: str | None, qrels: str | None, report: bool) -> tuple[Any, An
 
 
 def _shown(model: str | None, shots: int | None, requested: Any, judged: Any, report: bool) -> dict[str, Any]:
-    """The examples that a model is shown; what nothing would read is refused."""
-    from evenrank.queries.generation.generating import EXTRACTIVE, SHOTS
-    from evenrank.queries.generation.language import was_trained
+    """The examples that a model is shown; what would not be used is refused."""
+    from evenrank.queries.generate import EXTRACTIVE, SHOTS
 
-    if model == EXTRACTIVE or was_trained(model):
-        who = "extractive queries need" if model == EXTRACTIVE else "a trained model is shown"
+    if model == EXTRACTIVE:
         if shots is not None:
-            raise InputError(f"{who} no examples; leave out --shots")
+            raise InputError("extractive queries need no examples; leave out --shots")
         if requested is not None and not report:
-            raise InputError(f"{who} no examples; leave out --queries and --qrels, or give --report")
+            raise InputError(
+                "extractive queries need no examples; leave out --queries and --qrels, or give --report"
+            )
         return {}
     return {"queries": requested, "qrels": judged, "shots": SHOTS if shots is None else shots}
 
@@ -186,7 +184,7 @@ def _searched(docs: Any, path: Path | None, needed: bool) -> Index | None:
     if path is not None:
         import polars as pl
 
-        from evenrank.queries.generation.closeness import refuse_other_index
+        from evenrank.queries.generated import refuse_other_index
         from evenrank.rankers.index import Index
 
         opened = Index.open(path)
@@ -233,61 +231,7 @@ def rendered(found: Closeness, form: Format) -> str:
     if found.compared is not None:
         some = counted(found.compared, "query", "queries")
         remarks += [
-            "close to the real queries is good, not high",
+            "Aim for the values of real queries; higher is not better",
             f"JS distance: {some} of each, against the other half of the real ones",
         ]
     return render_grid(form, headings, rows, remarks=remarks)
-
-
-def generate_train_command(
-    docs: Docs,
-    queries: Annotated[str, typer.Option(metavar="Q", help="Real queries.")],
-    qrels: Annotated[str, typer.Option(metavar="QR", help="Their judgments.")],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="MODEL", help="The model, a folder.")],
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME|FOLDER", help="The model to start from.", show_default="SmolLM2-135M-Instruct"
-        ),
-    ] = None,
-    most: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Maximum number of pairs, drawn by the seed.")
-    ] = None,
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the pairs.")] = 1,
-    batch: Annotated[int, typer.Option(min=1, help="Pairs per step.")] = 8,
-    rate: Annotated[float, typer.Option(min=0, help="The highest learning rate.")] = 1e-4,
-    layers: Annotated[
-        int | None,
-        typer.Option(min=1, help="Train only this many of the last layers.", show_default="all"),
-    ] = None,
-    words: Annotated[int, typer.Option(min=1, help="How many words of a document are read.")] = 120,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the random draws.")] = 0,
-    fields: Fields = "title,text",
-) -> None:
-    """Train a language model on pairs of a document and its query.
-
-    Use the folder as --model of `evenrank generate`. Repeat the command to resume interrupted training.
-
-        evenrank generate-train --docs docs.tsv --queries queries.tsv --qrels qrels.txt -o writer
-    """
-    from evenrank.data.docs import open_docs
-    from evenrank.queries.generation.tuning import tune_generator
-
-    with progress_bar("training", unit="steps") as progress:
-        tune_generator(
-            open_docs(docs, fields=split_names(fields)),
-            queries,
-            qrels,
-            output,
-            model=model,
-            most=most,
-            epochs=epochs,
-            batch=batch,
-            rate=rate,
-            layers=layers,
-            words=words,
-            seed=seed,
-            say=note,
-            progress=progress,
-        )
-    note(f"written: {output}")

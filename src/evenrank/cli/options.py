@@ -377,7 +377,7 @@ class GivenInputs(Collection):
             given["background"] = runs.get(self.background, self.background)
         given["genders"] = self.genders
         if self.genders == "predict":
-            from evenrank.queries.classifier import predicted_genders
+            from evenrank.queries.classify import predicted_genders
 
             given["classify"] = predicted_genders
         return given

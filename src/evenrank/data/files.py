@@ -523,7 +523,7 @@ def _read_model(folder: Path, kind: str | None) -> SavedModel:
 
 def _header(folder: Path) -> dict[str, Any]:
     if not restored(folder).is_dir():
-        raise InputError("no such model; name a folder that train or classify-train wrote", path=folder)
+        raise InputError("no such model; name the folder of a saved model", path=folder)
     path = folder / HEADER
     with reading(path):
         text = path.read_bytes()

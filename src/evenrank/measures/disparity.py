@@ -252,9 +252,9 @@ def disparity(
     permutation = partial(stats.permutation, confidence=confidence, draws=draws, seed=seed)
     results: dict[tuple[str, Measure], Disparity] = {}
     for name, run in frames.items():
-        scores = score_effectiveness(run, judged, measures)
+        query_ids, _, values = score_effectiveness(run, judged, measures)
         for one in measures:
-            table = pl.DataFrame({"query_id": scores.query_ids, "value": scores.per_query[one].values})
+            table = pl.DataFrame({"query_id": query_ids, "value": values[one]})
             table = table.join(labels, on="query_id", maintain_order="left").drop_nans("value")
             male, female = _sides(table)
             means = dict(table.group_by("gender").agg(pl.col("value").mean()).sort("gender").iter_rows())

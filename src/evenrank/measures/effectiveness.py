@@ -13,13 +13,15 @@ from numpy.typing import NDArray
 
 from evenrank.errors import InputError
 from evenrank.measures.base import summarise
-from evenrank.measures.lists import WHOLE_LIST, PerQuery, RunScores, ranked_queries
+from evenrank.measures.lists import WHOLE_LIST, Floats
 from evenrank.measures.results import Options, Summary
 from evenrank.stats.rounding import round_significant
 
 
-def score_effectiveness(run: pl.DataFrame, qrels: pl.DataFrame, measures: Sequence[Measure]) -> RunScores:
-    """Each measure's values for the judged queries, in the order of the qrels.
+def score_effectiveness(
+    run: pl.DataFrame, qrels: pl.DataFrame, measures: Sequence[Measure]
+) -> tuple[pl.Series, NDArray[np.bool_], dict[Measure, Floats]]:
+    """The judged queries in the order of the qrels, for which something was returned, and their values.
 
     0 where nothing was returned; NaN where something was, but the measure is undefined.
     """
@@ -46,32 +48,19 @@ def score_effectiveness(run: pl.DataFrame, qrels: pl.DataFrame, measures: Sequen
     except (ArithmeticError, TypeError, ValueError) as error:  # a measure or parameter no tool can compute
         names = ", ".join(map(str, values))
         raise InputError(f"ir_measures cannot compute {names}: {' '.join(str(error).split())}") from None
-    returned = pl.Series(np.isnan(unless_found)).cast(pl.Int64).to_numpy()
-    return RunScores(
-        ranked_queries=pl.concat([judged, ranked_queries(run)]).unique(maintain_order=True),
-        query_ids=judged,
-        # Differences that are equal but for their last digits are ties in tests of ranks.
-        per_query={
-            measure: PerQuery(round_significant(each, 12), counts={"returned": returned})
-            for measure, each in values.items()
-        },
-    )
+    # Differences that are equal but for their last digits are ties in tests of ranks.
+    rounded = {measure: round_significant(each, 12) for measure, each in values.items()}
+    return judged, np.isnan(unless_found), rounded
 
 
 def summarise_effectiveness(
-    measure: Measure, result: PerQuery, chosen: NDArray[np.bool_], options: Options
+    measure: Measure, values: Floats, chosen: NDArray[np.bool_], options: Options
 ) -> Summary:
     """The mean over the chosen queries; of NumQ, NumRet and their like the sum, which has no interval."""
     if isinstance(measure.aggregator(), ir_measures.MeanAgg):
-        return summarise(result.values, {}, chosen, signed=False, options=options)
-    counted = summarise(result.values, {}, chosen, signed=False, options=Options(confidence=None))
-    return replace(counted, value=float(np.nansum(result.values[chosen])) if counted.queries else None)
-
-
-def effectiveness_notes(result: PerQuery, defined: NDArray[np.bool_]) -> list[str]:
-    """What a reader of the value has to know."""
-    silent = int((result.counts["returned"][defined] == 0).sum())
-    return [f"judged queries with nothing returned, counted as 0: {silent:,}"] if silent else []
+        return summarise(values, {}, chosen, signed=False, options=options)
+    counted = summarise(values, {}, chosen, signed=False, options=Options(confidence=None))
+    return replace(counted, value=float(np.nansum(values[chosen])) if counted.queries else None)
 
 
 def effectiveness_depth(measure: Measure) -> int:

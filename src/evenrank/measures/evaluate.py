@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -19,20 +20,18 @@ from evenrank.data import files
 from evenrank.data.read import fingerprint, is_spark, spark
 from evenrank.data.schema import GENDERS_SCHEMA
 from evenrank.errors import InputError, check_choice
-from evenrank.measures.base import Absolute, BiasMeasure, is_bias, summarise, unwrap_abs
+from evenrank.measures.base import Absolute, BiasMeasure, is_bias, is_sum, summarise, unwrap_abs
 from evenrank.measures.effectiveness import (
     effectiveness_depth,
-    effectiveness_notes,
     score_effectiveness,
     summarise_effectiveness,
 )
-from evenrank.measures.explain import attribution_of
+from evenrank.measures.explain import Attribution, attribution_of
 from evenrank.measures.inputs import Inputs, MeasureInputs, named_runs
 from evenrank.measures.lists import (
     WHOLE_LIST,
     PerQuery,
     RankedLists,
-    RunScores,
     View,
     ranked_queries,
     views_of,
@@ -149,7 +148,17 @@ def measure(
 
 def measured(inputs: Inputs, measures: Sequence[Measure], options: Options) -> Measurements:
     """Measures of the runs of the inputs."""
-    wanted, views = prepared(inputs, measures, options)
+    wanted = list(dict.fromkeys(map(unwrap_abs, measures)))
+    inputs.check(wanted)
+    if options.only is not None:
+        check_choice("only", options.only, SUBSETS)
+        if options.only != "all" and inputs.genders is None:
+            raise InputError(f"only {options.only!r} needs gender labels for the queries; give genders")
+    views = views_of(inputs, filter(is_bias, wanted))
+    for view in views.values():
+        view.expect_texts(explain=options.explain)
+    for view in views.values():
+        view.prepare(options.seed)
     runs = {}
     useful = [m for m in wanted if not is_bias(m)]
     for name, run in inputs.runs.items():
@@ -158,161 +167,156 @@ def measured(inputs: Inputs, measures: Sequence[Measure], options: Options) -> M
             if view.measured is not None:
                 rows += view.measured(name, run, options)
             else:
-                rows += measurements(inputs, name, score_run(view, name, run, options), options, view)
-        if useful and inputs.qrels is not None:
-            scores = score_effectiveness(run, inputs.qrels, useful)
-            rows += measurements(inputs, name, scores, options)
-        runs[name] = in_order_requested(rows, measures, options)
+                rows += _measure_bias(view, name, run, options)
+        if useful:
+            rows += _measure_effectiveness(inputs, name, run, useful, options)
+        by_measure = {one.measure: one for one in rows}
+        runs[name] = tuple(
+            [
+                _absolute(m, by_measure[m.inner], options) if isinstance(m, Absolute) else by_measure[m]
+                for m in measures
+            ]
+        )
+    cautions = inputs.cautions(wanted)
+    most = max((m.left_out.get(NOT_IN_QUERIES, 0) for m in chain(*runs.values())), default=0)
+    if most:
+        others = "1 ranked or judged query is" if most == 1 else f"{most:,} ranked or judged queries are"
+        cautions.append(f"{others} not among the queries given, and left out.")
     return Measurements(
         runs=runs,
-        cautions=cautions(inputs, wanted, runs),
+        cautions=tuple(cautions),
         describe=partial(provenance, inputs, tuple(views.values()), options),
     )
 
 
-def prepared(
-    inputs: Inputs, measures: Iterable[Measure], options: Options
-) -> tuple[list[Measure], dict[Hashable, View]]:
-    """The measures to compute, checked against the inputs, and what they look documents up in."""
-    wanted = list(dict.fromkeys(map(unwrap_abs, measures)))
-    inputs.check(wanted)
-    only = options.only
-    if only is not None:
-        check_choice("only", only, SUBSETS)
-        if only != "all" and inputs.genders is None:
-            raise InputError(f"only {only!r} needs gender labels for the queries; give genders")
-    views = views_of(inputs, filter(is_bias, wanted))
-    for view in views.values():
-        view.expect_texts(explain=options.explain)
-    for view in views.values():
-        view.prepare(options.seed)
-    return wanted, views
+@dataclass(frozen=True)
+class _Queries:
+    """The queries of a run: those that count, those with each other label, and why some have no value."""
+
+    query_ids: pl.Series
+    chosen: NDArray[np.bool_]
+    subsets: dict[str, NDArray[np.bool_]]
+    left_out: dict[str, int]
+
+    def about(
+        self, name: str, measure: Measure, values: NDArray[Any], undefined: str
+    ) -> tuple[NDArray[np.bool_], dict[str, Any]]:
+        """The queries that count and have a value, and what a measurement says of them."""
+        defined = self.chosen & ~np.isnan(values)
+        without = int((self.chosen & ~defined).sum())
+        return defined, {
+            "run": name,
+            "measure": measure,
+            "left_out": self.left_out | ({undefined: without} if without else {}),
+            "query_ids": self.query_ids if defined.all() else self.query_ids.filter(pl.Series(defined)),
+            "values": values[defined],
+        }
 
 
-def cautions(
-    inputs: Inputs, measures: Sequence[Measure], runs: Mapping[str, Iterable[Measurement]]
-) -> tuple[str, ...]:
-    """What a reader of all values has to know."""
-    most = 0
-    for results in runs.values():
-        for one in results:
-            most = max(most, one.left_out.get(NOT_IN_QUERIES, 0))
-    others = "1 ranked or judged query is" if most == 1 else f"{most:,} ranked or judged queries are"
-    left_aside = [f"{others} not among the queries given, and left out."] if most else []
-    return (*inputs.cautions(measures), *left_aside)
+def _queries(
+    inputs: Inputs,
+    query_ids: pl.Series,
+    ranked: pl.Series,
+    only: str,
+    *,
+    otherwise: str,
+    emptied: Iterable[str] = (),
+) -> _Queries:
+    """The queries that values belong to, out of those for which something was ranked (or judged)."""
+    chosen, subsets = subset_masks(query_ids, inputs.genders, only)
+    among = inputs.is_requested(query_ids)
+    requested = inputs.is_requested(ranked)
+    table = inputs.queries if inputs.queries is not None else inputs.qrels
+    expected = [] if table is None else table["query_id"].to_list()
+    unmeasured = left_out(
+        dict.fromkeys([*expected, *ranked.filter(pl.Series(requested)).to_list()]),
+        set(query_ids.to_list()),
+        labels=inputs.genders,
+        only=only,
+        otherwise=otherwise,
+        reasons=dict.fromkeys(emptied, "no ranked document is in the collection"),
+    )
+    if others := int((~requested).sum()):
+        unmeasured[NOT_IN_QUERIES] = others
+    masks = {other: mask & among for other, mask in subsets.items()}
+    return _Queries(query_ids, chosen & among, masks, unmeasured)
 
 
-def score_run(view: View, name: str, run: pl.DataFrame, options: Options) -> RunScores:
-    """The values of a view's measures for each list of a normalised run, or of a part of one."""
+def _measure_bias(view: View, name: str, run: pl.DataFrame, options: Options) -> list[Measurement]:
+    """Bias over the queries of a run with a list, or the neutral ones where they have labels."""
     inputs, run = view.inputs, view.rows(run, name)
     ranked = ranked_queries(run)
     if options.only not in (None, "all") and inputs.genders is not None:
         # The others are neither measured nor shown, so they need not be in the background either.
-        chosen = ranked.filter(labels_of(ranked, inputs.genders) == options.only)
-        run = run.filter(pl.col("query_id").is_in(chosen.implode()))
+        kept = [query for query in ranked.to_list() if inputs.genders.get(query) == options.only]
+        run = run.filter(pl.col("query_id").is_in(kept))
     by_ties: dict[bool, RankedLists] = {}
     lists_of: dict[BiasMeasure, RankedLists] = {}
-    per_query: dict[BiasMeasure, PerQuery] = {}
     for measure in view.measures:
         expected = inputs.ties == "expected" and measure.LINEAR
         if expected not in by_ties:
             by_ties[expected] = view.lists(run, name, expected_ties=expected)
-        lists = lists_of[measure] = by_ties[expected]
-        values = measure.per_query(lists) if len(lists.query_ids) else PerQuery(np.zeros(0))
-        tied = None
-        if inputs.order == "score":  # whether the ids of tied documents decide what is measured
-            cutoff = measure.params.get("cutoff") or measure.depth()
-            tied = lists.tied(cutoff, above=measure.ORDER_MATTERS)
-        per_query[measure] = replace(values, tied=tied, counts=view.counts(measure, lists))
-    return RunScores(
-        ranked_queries=ranked,
-        query_ids=lists.query_ids,
-        per_query=per_query,
-        emptied=lists.emptied,
-        ranked=int(lists.scored_lengths.sum()) + lists.skipped,
-        skipped=lists.skipped,
-        labelled=view.labelled(run),
-        lists=lists_of,
+        lists_of[measure] = by_ties[expected]
+    view.check_lists(name, run, lists_of)
+    lists = next(iter(by_ties.values()))
+    only = options.only or ("all" if inputs.genders is None else "neutral")
+    queries = _queries(
+        inputs, lists.query_ids, ranked, only, otherwise="nothing ranked", emptied=lists.emptied
     )
-
-
-def measurements(
-    inputs: Inputs, name: str, scores: RunScores, options: Options, view: View | None = None
-) -> list[Measurement]:
-    """The measurements of a run over the chosen queries, with their notes; of effectiveness without a view.
-
-    Bias is over the queries with a list, the neutral ones where they have labels; effectiveness over all that
-    are judged, unless a subset was asked for.
-    """
-    if view is not None:
-        view.check_scores(name, scores)
-    labels, query_ids = inputs.genders, scores.query_ids
-    only = options.only or ("all" if labels is None or view is None else "neutral")
-    chosen = inputs.is_requested(query_ids)
-    masks: dict[str, NDArray[np.bool_]] = {}
-    if labels is not None:
-        label = labels_of(query_ids, labels)
-        for other in label.drop_nulls().unique().sort():
-            masks[other] = (label == other).fill_null(False).to_numpy() & chosen
-    if only != "all":
-        chosen = masks.pop(only, np.zeros(len(query_ids), bool))
-    requested = inputs.is_requested(scores.ranked_queries)
-    table = inputs.queries if inputs.queries is not None else inputs.qrels
-    expected = [] if table is None else table["query_id"].to_list()
-    unmeasured = left_out(
-        dict.fromkeys([*expected, *scores.ranked_queries.filter(pl.Series(requested)).to_list()]),
-        set(query_ids.to_list()),
-        labels=labels,
-        only=only,
-        otherwise="not judged" if view is None else "nothing ranked",
-        reasons=dict.fromkeys(scores.emptied, "no ranked document is in the collection"),
-    )
-    if others := int((~requested).sum()):
-        unmeasured[NOT_IN_QUERIES] = others
     results = []
-    for measure, result in scores.per_query.items():
-        defined = chosen & ~np.isnan(result.values)
-        undefined = int((chosen & ~defined).sum())
-        about: dict[str, Any] = {
-            "run": name,
-            "measure": measure,
-            "left_out": unmeasured | ({result.undefined: undefined} if undefined else {}),
-            "query_ids": query_ids if defined.all() else query_ids.filter(pl.Series(defined)),
-            "values": result.values[defined],
-        }
-        if view is None:
-            summary = summarise_effectiveness(measure, result, chosen, options)
-            notes = effectiveness_notes(result, defined)
-            if inputs.ties == "expected":
-                notes.append(NOT_LINEAR)
-            results.append(Measurement(**vars(summary), **about, only=options.only, notes=tuple(notes)))
-            continue
+    for measure, lists in lists_of.items():
+        result = measure.per_query(lists) if len(lists.query_ids) else PerQuery(np.zeros(0))
+        defined, about = queries.about(name, measure, result.values, result.undefined)
+        ties = None
+        if inputs.order == "score" and defined.any():  # whether the ids of tied documents decide the value
+            cutoff = measure.params.get("cutoff") or measure.depth()
+            ties = float(lists.tied(cutoff, above=measure.ORDER_MATTERS)[defined].mean())
         summarised = partial(summarise, result.values, result.parts, signed=measure.SIGNED, options=options)
-        explained = None
-        if options.explain and measure.LINEAR and measure in scores.lists and defined.any():
-            lists = scores.lists[measure]
+        explained: Attribution | None = None
+        if options.explain and is_sum(measure) and measure.LINEAR and defined.any():
             explained = attribution_of(measure, lists, defined, docs=inputs.docs, matcher=view.matcher)
         results.append(
             Measurement(
-                **vars(summarised(chosen)),
+                **vars(summarised(queries.chosen)),
                 **about,
                 part_values={part: of[defined] for part, of in result.parts.items()},
-                ties=None if result.tied is None or not defined.any() else float(result.tied[defined].mean()),
+                ties=ties,
                 compare=partial(measure.backgrounds, inputs, about["query_ids"], about["values"]),
-                only=None if labels is None else only,
-                subsets={other: summarised(mask) for other, mask in masks.items()},
-                notes=_notes(view, measure, scores, defined, options),
+                only=None if inputs.genders is None else only,
+                subsets={other: summarised(mask) for other, mask in queries.subsets.items()},
+                notes=_notes(view, measure, lists, defined, options),
                 attribution=explained,
             )
         )
     return results
 
 
+def _measure_effectiveness(
+    inputs: Inputs, name: str, run: pl.DataFrame, measures: Sequence[Measure], options: Options
+) -> list[Measurement]:
+    """Measures of ir_measures for a run: over all judged queries, unless a subset was asked for."""
+    qrels: Any = inputs.qrels  # which `Inputs.check` asked for
+    judged, returned, values = score_effectiveness(run, qrels, measures)
+    ranked = pl.concat([judged, ranked_queries(run)]).unique(maintain_order=True)
+    queries = _queries(inputs, judged, ranked, options.only or "all", otherwise="not judged")
+    results = []
+    for measure, each in values.items():
+        defined, about = queries.about(name, measure, each, "undefined")
+        notes = []
+        if silent := int((~returned[defined]).sum()):
+            notes.append(f"judged queries with nothing returned, counted as 0: {silent:,}")
+        if inputs.ties == "expected":
+            notes.append(NOT_LINEAR)
+        summary = summarise_effectiveness(measure, each, queries.chosen, options)
+        results.append(Measurement(**vars(summary), **about, only=options.only, notes=tuple(notes)))
+    return results
+
+
 def _notes(
-    view: View, measure: Any, scores: RunScores, defined: NDArray[np.bool_], options: Options
+    view: View, measure: Any, lists: RankedLists, defined: NDArray[np.bool_], options: Options
 ) -> tuple[str, ...]:
     """What a reader of one value has to know."""
-    notes, inputs = view.notes(measure, scores, defined), view.inputs
+    notes, inputs = view.notes(measure, lists, defined), view.inputs
     if "background" in measure.NEEDS and inputs.background is None and inputs.runs:
         which = "the run itself" if len(inputs.runs) == 1 else f"the first run, {next(iter(inputs.runs))}"
         notes.append(f"background: {which}; values with different backgrounds cannot be compared")
@@ -328,10 +332,16 @@ def _notes(
     return tuple(notes)
 
 
-def labels_of(query_ids: pl.Series, labels: Mapping[str, str] | None) -> pl.Series:
-    """Label of each query, null where it has none."""
-    rows = [None if labels is None else labels.get(query) for query in query_ids.to_list()]
-    return pl.Series("label", rows, dtype=pl.String)
+def subset_masks(
+    query_ids: pl.Series, labels: Mapping[str, str] | None, only: str
+) -> tuple[NDArray[np.bool_], dict[str, NDArray[np.bool_]]]:
+    """The queries with the label `only` (or all), and those with each other label."""
+    known = labels or {}
+    label = np.array([known.get(query, "") for query in query_ids.to_list()], dtype=object)
+    masks = {other: np.equal(label, other, dtype=bool) for other in sorted({*label.tolist()} - {""})}
+    if only == "all":
+        return np.ones(len(query_ids), bool), masks
+    return masks.pop(only, np.zeros(len(query_ids), bool)), masks
 
 
 def left_out(
@@ -379,19 +389,6 @@ def _check_options(confidence: float | None, resamples: int, seed: int) -> None:
         raise InputError(f"resamples is {resamples!r}, but must be at least 1")
     if seed < 0:
         raise InputError(f"seed is {seed!r}, but must be at least 0")
-
-
-def in_order_requested(
-    found: Iterable[Measurement], measures: Sequence[Measure], options: Options
-) -> tuple[Measurement, ...]:
-    """One measurement for each measure, absolute ones made of those without."""
-    by_measure = {one.measure: one for one in found}
-    return tuple(
-        [
-            _absolute(m, by_measure[m.inner], options) if isinstance(m, Absolute) else by_measure[m]
-            for m in measures
-        ]
-    )
 
 
 def _absolute(measure: Absolute, signed: Measurement, options: Options) -> Measurement:

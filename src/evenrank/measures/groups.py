@@ -27,9 +27,9 @@ from evenrank.measures.document_groups import (
     crossed_name,
     read_targets,
 )
-from evenrank.measures.lists import WHOLE_LIST, Floats, Ints, RankedLists, View, counted, find_rows
+from evenrank.measures.lists import WHOLE_LIST, Floats, Ints, RankedLists, View, find_rows
 from evenrank.measures.rank_bias import check_group
-from evenrank.show.numbers import counted as counted_words
+from evenrank.show.numbers import counted
 
 CUTOFF = Param(dtype=int, default=None, minimum=1, desc="ranking cutoff threshold; without it the whole list")
 TARGET = Param(
@@ -65,8 +65,6 @@ class Groups(View):
     """
 
     NEEDED = "labels (with the attribute that it names, if any), or a tally to infer groups from"
-    READS = View.READS | {"labels", "targets", "qrels"}
-    MERGEABLE = True
 
     @cached_property
     def attribute(self) -> str | None:
@@ -112,31 +110,20 @@ class Groups(View):
             **({} if self.given_targets is None else {"targets": self.given_targets.fingerprint}),
         }
 
-    def labelled(self, run: pl.DataFrame) -> int:
-        return int(run["doc_id"].is_in(self.tally.labelled.implode()).sum())
-
-    def counts(self, measure: BiasMeasure, lists: RankedLists) -> dict[str, Ints]:
-        """And how many stand above the cut-off, and how many of these show no group."""
-        cutoff = measure.params.get("cutoff")
-        unknown_of_each = 1 - lists.counts()[:, ~self.tally.hidden].sum(axis=1)
-        above, unknown = counted(lists, WHOLE_LIST if cutoff is None else cutoff, unknown_of_each)
-        short = (lists.lengths <= (WHOLE_LIST if cutoff is None else cutoff)).astype(np.int64)
-        return {**super().counts(measure, lists), "above": above, "unknown": unknown, "short": short}
-
-    def check_scores(self, name: str, scores: Any) -> None:
+    def check_lists(self, name: str, run: pl.DataFrame, lists_of: Mapping[Any, RankedLists]) -> None:
         """Refuse a run whose groups are unknown, and measures that are 0 whatever it shows."""
-        if not scores.labelled:
+        if not run["doc_id"].is_in(self.tally.labelled.implode()).any():
             raise InputError(
                 f"{name}: none of its documents has a group; check that labels and run belong together"
             )
-        for measure in self.measures:
-            if self._needs_more_than_the_top(measure) and scores.per_query[measure].counts["short"].all():
+        for measure, lists in lists_of.items():
+            cutoff = measure.params.get("cutoff") or WHOLE_LIST
+            if self._needs_more_than_the_top(measure) and (lists.lengths <= cutoff).all():
                 raise InputError(
                     f"{measure} compares the top of each list with the whole of it, but no list of {name} is "
                     "longer than the cut-off, so it is 0 for any ranking; retrieve more documents, name a "
                     f"cut-off, as in {measure.NAME}@10, or give targets"
                 )
-        super().check_scores(name, scores)
 
     def _needs_more_than_the_top(self, measure: Any) -> bool:
         return bool(measure.needs_more_than_the_top(targets=self.given_targets is not None))
@@ -149,19 +136,22 @@ class Groups(View):
             said = TARGETS.get(target, "the given shares of each query")
         return said if measure.params.get("world") is None else f"{said}, averaged with those in the world"
 
-    def notes(self, measure: Any, scores: Any, defined: NDArray[np.bool_]) -> list[str]:
+    def notes(self, measure: Any, lists: RankedLists, defined: NDArray[np.bool_]) -> list[str]:
         """Says where groups and target come from, too."""
-        notes = [f"group labels: {self.tally.how}", *super().notes(measure, scores, defined)]
+        notes = [f"group labels: {self.tally.how}", *super().notes(measure, lists, defined)]
         if "target" in measure.SUPPORTED_PARAMS:
             notes.append(f"target: {self.target_of(measure)}")
-        counts = scores.per_query[measure].counts
-        looked, unknown, short = (counts[what][defined].sum() for what in ("above", "unknown", "short"))
+        cutoff = measure.params.get("cutoff") or WHOLE_LIST
+        short = int((lists.lengths[defined] <= cutoff).sum())
         if self._needs_more_than_the_top(measure) and short:
-            lists = counted_words(int(short), "list is", "lists are")
-            notes.append(f"{lists} no longer than the cut-off: the value is 0 whatever they show")
+            said = counted(short, "list is", "lists are")
+            notes.append(f"{said} no longer than the cut-off: the value is 0 whatever they show")
+        entries, looked = lists.top(cutoff)
+        entries = entries[np.repeat(defined, looked)]
+        unknown = (1 - lists.counts()[entries][:, ~self.tally.hidden].sum(axis=1)).sum()
         if unknown:
             said = "show no group" if self.attribute is None else "are unknown, which is a group of its own"
-            notes.append(f"{unknown / looked:.1%} of the documents looked at {said}")
+            notes.append(f"{unknown / len(entries):.1%} of the documents looked at {said}")
         return notes
 
 

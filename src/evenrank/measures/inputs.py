@@ -100,9 +100,6 @@ class Inputs:
         What to know of the genders, if they were predicted.
     given
         All that was given, as it was given.
-    part
-        Whether the runs are parts of larger ones, cut by query: the collection may then lack all documents of
-        one.
     top_only
         The files of the runs of which only the top was read.
     """
@@ -118,7 +115,6 @@ class Inputs:
     ties: str = "order"
     order: str = "score"
     given: Mapping[str, Any] = field(default_factory=dict)
-    part: bool = False
     top_only: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -374,9 +370,10 @@ class Inputs:
     @cached_property
     def relevant(self) -> RankedLists:
         """The judged-relevant documents of each query, as far as the tally holds them."""
-        best = perfect_run(self.qrels)
-        frame, groups = self.tally.frame, self.tally.groups
-        return ranked_lists(best, frame, groups, depth=WHOLE_LIST, missing="skip", part=True)
+        frame = self.tally.frame
+        judged: Any = self.qrels
+        held = judged.filter(pl.col("doc_id").is_in(frame["doc_id"].implode()))
+        return ranked_lists(perfect_run(held), frame, self.tally.groups, depth=WHOLE_LIST)
 
 
 def is_large(run: Any) -> bool:

@@ -37,15 +37,12 @@ _SMALL = 100_000
 class PerQuery:
     """A measure's value for each list, in their order; NaN where it is undefined, `undefined` says why.
 
-    `parts` has the share of each group in it. When a run is measured, `tied` says whether a tie decides the
-    value, and `counts` how many documents of each list were looked at, see :meth:`View.counts`.
+    `parts` has the share of each group in it.
     """
 
     values: Floats
     parts: Mapping[str, Floats] = field(default_factory=dict)
     undefined: str = "undefined"
-    tied: NDArray[np.bool_] | None = None
-    counts: Mapping[str, Ints] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,15 +228,14 @@ def ranked_lists(
     depth: int,
     missing: str = "error",
     expected_ties: bool = False,
-    part: bool = False,
     name: str = "the run",
 ) -> RankedLists:
     """The top `depth` of every list of a normalised run, each document found in the tally.
 
     `missing` says what happens to documents that the tally does not hold: `error`, `zero` (they have
     no words) or `skip` (the next document moves up), all of which is refused where it holds none of
-    them; `unlabelled` is `zero` for a tally that need not hold any, and so is a `part` of a larger run. With
-    expected ties a list goes on until the tie at `depth` ends.
+    them; `unlabelled` is `zero` for a tally that need not hold any. With expected ties a list goes on until
+    the tie at `depth` ends.
     """
     doc_ids, scores, rows = run["doc_id"], run["score"].to_numpy(), None
     seq = run["seq"] if "seq" in run.columns else None
@@ -251,7 +247,7 @@ def ranked_lists(
     if missing == "skip" and len(first):
         rows = find_rows(doc_ids, tally["doc_id"])
         held = rows >= 0
-        if not held.any() and not part:
+        if not held.any():
             raise_no_overlap(name)
         skipped = int((~held).sum())
         left = np.add.reduceat(held, first, dtype=np.int64)
@@ -271,7 +267,7 @@ def ranked_lists(
     else:
         rows = find_rows(doc_ids, tally["doc_id"])
         absent = rows < 0
-        if missing == "zero" and len(rows) and absent.all() and not part:
+        if missing == "zero" and len(rows) and absent.all():
             raise_no_overlap(name, depth)
         if missing == "error" and absent.any():
             refuse_missing(doc_ids.filter(pl.Series(absent)), name, depth)
@@ -356,45 +352,14 @@ def _join(ids: pl.Series, table: pl.Series) -> NDArray[np.int64]:
     return joined["row"].fill_null(-1).to_numpy()
 
 
-@dataclass(frozen=True, eq=False)
-class RunScores:
-    """The values of measures for a run, or for some of its queries.
-
-    Attributes
-    ----------
-    ranked_queries, query_ids
-        The queries for which something was ranked (or which are judged), in their order; and those that the
-        values belong to.
-    per_query
-        The values of each measure.
-    emptied, ranked, skipped, labelled
-        Queries without a document of the collection; ranked documents, those left out of the lists, and those
-        whose group is known.
-    lists
-        The lists that each measure was computed from, for explanations; none where parts were merged.
-    """
-
-    ranked_queries: pl.Series
-    query_ids: pl.Series
-    per_query: Mapping[Any, PerQuery]
-    emptied: tuple[str, ...] = ()
-    ranked: int = 0
-    skipped: int = 0
-    labelled: int = 0
-    lists: Mapping[Any, RankedLists] = field(default_factory=dict)
-
-
 class View:
     """What measures look ranked documents up in, for all measures that share it; opened once for all runs.
 
     Subclasses say what that is (`tally`: a frame and the groups that are its columns). `NEEDED` is what a
-    user has to give for it, `READS` which inputs it reads, `MERGEABLE` whether parts of a run can be measured
-    apart.
+    user has to give for it.
     """
 
     NEEDED: ClassVar[str] = ""
-    READS: ClassVar[frozenset[str]] = frozenset({"docs", "tally", "lexicon", "tokenizer"})
-    MERGEABLE: ClassVar[bool] = False
     tally: Any = None  # what documents are looked up in, if in a table
     matcher: Any = None  # finds the words that it counts, if it does
     measured: Any = None  # measures a run in a way of its own, where it does
@@ -454,7 +419,6 @@ class View:
             depth=depth,
             missing=self.missing,
             expected_ties=expected_ties,
-            part=self.inputs.part,
             name=name,
         )
 
@@ -473,40 +437,22 @@ class View:
             self._background_lists = lists  # of all runs
         return lists
 
-    def counts(self, measure: Any, lists: RankedLists) -> dict[str, Ints]:
-        """How many documents of each list a measure looks at, and how many of them the collection lacks."""
-        if self.missing != "zero":
-            return {}
-        looked, absent = counted(lists, measure.depth(), lists.rows < 0)
-        return {"looked": looked, "absent": absent}
+    def check_lists(self, name: str, run: pl.DataFrame, lists_of: Mapping[Any, RankedLists]) -> None:
+        """Refuse a run of which nothing can be said; `lists_of` are the lists that each measure sees."""
 
-    def labelled(self, run: pl.DataFrame) -> int:
-        """How many documents of a run it says something of."""
-        return len(run)
-
-    def check_scores(self, name: str, scores: Any) -> None:
-        """Refuse a run of which the collection holds no document."""
-        if scores.ranked and scores.skipped == scores.ranked:
-            raise_no_overlap(name)
-        if self.missing == "zero":
-            deepest = max(self.measures, key=lambda measure: measure.depth())
-            counts = scores.per_query[deepest].counts
-            if len(counts["looked"]) and (counts["absent"] == counts["looked"]).all():
-                raise_no_overlap(name, deepest.depth())
-
-    def notes(self, measure: Any, scores: Any, defined: NDArray[np.bool_]) -> list[str]:
+    def notes(self, measure: Any, lists: RankedLists, defined: NDArray[np.bool_]) -> list[str]:
         """What a reader of the value has to know; `defined` are the lists that it is the value of."""
         notes = []
-        if scores.skipped:
+        if lists.skipped:
+            ranked = int(lists.scored_lengths.sum()) + lists.skipped
             notes.append(
-                f"{scores.skipped:,} of {scores.ranked:,} ranked documents are not in the collection: skipped"
+                f"{lists.skipped:,} of {ranked:,} ranked documents are not in the collection: skipped"
             )
         if self.missing == "zero":
-            counts = scores.per_query[measure].counts
-            looked, absent = int(counts["looked"].sum()), int(counts["absent"].sum())
-            if absent:
+            entries, _ = lists.top(measure.depth())
+            if absent := int((lists.rows[entries] < 0).sum()):
                 notes.append(
-                    f"{absent:,} of {looked:,} ranked documents{in_top(measure.depth())} "
+                    f"{absent:,} of {len(entries):,} ranked documents{in_top(measure.depth())} "
                     "are not in the collection: counted as having no words"
                 )
         return notes
@@ -516,7 +462,6 @@ class Words(View):
     """Documents as the tally sees them: how many words of each group they hold."""
 
     NEEDED = "a tally"
-    MERGEABLE = True
 
     @cached_property
     def tally(self) -> Any:
@@ -549,12 +494,3 @@ def views_of(inputs: Inputs, measures: Iterable[Any], *, depth: int = 0) -> dict
     for key, some in sharing.items():
         views[key] = some[0].VIEW(inputs, some, depth=depth)
     return views
-
-
-def counted(lists: RankedLists, depth: int, marked: NDArray[Any]) -> tuple[Ints, NDArray[Any]]:
-    """How many documents each list has down to a depth, and how many of them are marked (or how much)."""
-    entries, looked = lists.top(depth)
-    if not len(looked):
-        return looked, looked
-    kind = np.float64 if marked.dtype.kind == "f" else np.int64
-    return looked, np.add.reduceat(marked[entries], np.cumsum(looked) - looked, dtype=kind)

@@ -25,7 +25,7 @@ from evenrank.data.schema import listing
 from evenrank.errors import InputError, check_choice, check_whole
 from evenrank.measures.association import BINS, Association, association, pair_scores
 from evenrank.mitigate.training_sets import TrainingSet, WithAdded, read_triples
-from evenrank.queries.generation.generating import own_number, read_generated
+from evenrank.queries.generated import read_generated, stable_hash
 from evenrank.rankers.index import Index
 from evenrank.rankers.lexical import bm25
 from evenrank.show.grid import Displayed, Grid
@@ -141,11 +141,11 @@ class Balanced(_Levelled, TrainingSet):
 
     def remarks(self) -> list[str]:
         """What to know of it, for people."""
-        said = [f"{self.report()['kept_of_smaller_side']:.1%} of the smaller side stay"]
+        lines = [f"{self.report()['kept_of_smaller_side']:.1%} of the smaller side stay"]
         if count := len(self.unscored):
             left = counted(count, "female or male query has", "female or male queries have")
-            said.append(f"{left} no score, and {'is' if count == 1 else 'are'} left out")
-        return said
+            lines.append(f"{left} no score, and {'is' if count == 1 else 'are'} left out")
+        return lines
 
     def gender_table(self) -> pl.DataFrame:
         """Genders and scores of the pairs that stay."""
@@ -159,7 +159,7 @@ class Balanced(_Levelled, TrainingSet):
     def without_inputs(self) -> dict[str, str]:
         """Which queries stay, in an order that says nothing of their genders."""
         staying = {*self.kept["query_id"].to_list(), *self.neither}
-        ids = sorted(staying, key=lambda query: own_number(0, query))
+        ids = sorted(staying, key=lambda query: stable_hash(0, query))
         return {"query_ids.txt": "".join(f"{each}\n" for each in ids)}
 
     def _triple_lines(self, x: Any) -> str:
@@ -445,15 +445,15 @@ class Filled(_Levelled, WithAdded):
 
     def remarks(self) -> list[str]:
         """What to know of it, for people."""
-        said = ["no real query is dropped"]
+        lines = ["no real query is dropped"]
         for gender, other in (GENDERS, GENDERS[::-1]):
             if count := self.missing[gender] - (self.outside if gender == "female" else 0):
                 lacking = counted(count, f"{gender} pair has", f"{gender} pairs have")
-                said.append(f"{lacking} no counterpart: generate more {other} queries")
+                lines.append(f"{lacking} no counterpart: generate more {other} queries")
         if self.outside:
             lie = counted(self.outside, "female pair lies", "female pairs lie")
-            said.append(f"{lie} outside the range of male scores, where nothing is levelled")
-        return said + self._apart()
+            lines.append(f"{lie} outside the range of male scores, where nothing is levelled")
+        return lines + self._apart()
 
     def _apart(self) -> list[str]:
         """Whether the sides are further apart than before, and why."""
@@ -511,14 +511,20 @@ def fill(
     """
     _check_method(method, caliper, bins, range, seed)
     table, *_ = _score_table(scores, None, genders)
-    offered, said = _offered(read_generated(generated).queries, generated_scores, generated_genders)
+    generated_rows, source_of_genders = _generated_rows(
+        read_generated(generated).queries, generated_scores, generated_genders
+    )
     real = {g: table.filter(pl.col("gender") == g)["score"].to_numpy() for g in GENDERS}
     for gender, value in real.items():
         if not len(value):
             raise InputError(f"there are no scores of {gender} queries")
-    stock = {g: np.flatnonzero((offered["gender"] == g).to_numpy()) for g in GENDERS}
-    given = offered["score"].to_numpy()
-    settings: dict[str, Any] = {"by": "generation", "method": method, "genders of generated queries": said}
+    stock = {g: np.flatnonzero((generated_rows["gender"] == g).to_numpy()) for g in GENDERS}
+    given = generated_rows["score"].to_numpy()
+    settings: dict[str, Any] = {
+        "by": "generation",
+        "method": method,
+        "genders of generated queries": source_of_genders,
+    }
     outside = 0
     if method == "bins":
         settings |= {"bins": bins, "range": range, "seed": seed}
@@ -527,7 +533,7 @@ def fill(
         width = _default_caliper(*real.values()) if caliper is None else caliper
         settings["caliper"] = width
         chosen, missing = _by_matching(real, stock, given, width)
-    added = offered[np.sort(np.concatenate(chosen))]
+    added = generated_rows[np.sort(np.concatenate(chosen))]
     after = [
         np.concatenate([real[g], added.filter(pl.col("gender") == g)["score"].to_numpy()]) for g in GENDERS
     ]
@@ -542,11 +548,11 @@ def fill(
     )
 
 
-def _offered(built: pl.DataFrame, scores: Any, genders: Any) -> tuple[pl.DataFrame, str]:
+def _generated_rows(built: pl.DataFrame, scores: Any, genders: Any) -> tuple[pl.DataFrame, str]:
     """Generated queries with score and gender; a query without a score is an error."""
     from evenrank.mitigate.judgments import predicted_or_given
 
-    labels, said = predicted_or_given(built, genders)
+    labels, source_of_genders = predicted_or_given(built, genders)
     values = pair_scores(scores)
     if values["query_id"].is_duplicated().any():
         raise InputError("a generated query has one document, and one score; some have several")
@@ -558,7 +564,7 @@ def _offered(built: pl.DataFrame, scores: Any, genders: Any) -> tuple[pl.DataFra
             f"generated query {first['query_id']} (document {first['doc_id']}) has no score{more}; check "
             "that the document is in the collection, or compute scores with the same index"
         )
-    return frame.join(labels, on="query_id", how="left", maintain_order="left"), said
+    return frame.join(labels, on="query_id", how="left", maintain_order="left"), source_of_genders
 
 
 def _by_matching(

@@ -87,7 +87,7 @@ def constrain(
     background
         The run NFaiRR compares with; the run itself unless given. Measure the result with the same one.
     labels, targets
-        Groups of documents and wished-for shares, as for :func:`evenrank.measure`.
+        Groups of documents and target shares, as for :func:`evenrank.measure`.
     docs, lexicon, tokenizer, dictionary
         The documents, for limits on LIWC or instead of the tally; what to count in them then, as for
         :func:`evenrank.measure`; and the words for LIWC.

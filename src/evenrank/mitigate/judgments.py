@@ -21,7 +21,7 @@ from evenrank.errors import InputError, check_whole
 from evenrank.mitigate.training_sets import WithAdded
 from evenrank.parallel import refuse_after_fork
 from evenrank.psychology import scores_of
-from evenrank.queries.generation.generating import own_number, read_generated
+from evenrank.queries.generated import read_generated, stable_hash
 from evenrank.show.numbers import counted
 from evenrank.text.lexicon import DIMENSIONS, dictionary
 
@@ -51,7 +51,7 @@ class EvenJudgments(WithAdded):
         How many generated queries there were of each gender.
     left_out
         Why queries were not matched, and how many.
-    asked
+    requested
         How many queries were to be added; None for all.
     """
 
@@ -60,7 +60,7 @@ class EvenJudgments(WithAdded):
     counts: dict[str, int]
     left_out: dict[str, int]
     provenance: dict[str, Any] = field(default_factory=dict)
-    asked: int | None = None
+    requested: int | None = None
 
     GENDER_FILE = "pairs.tsv"
 
@@ -73,7 +73,7 @@ class EvenJudgments(WithAdded):
         away = self.pairs["distance"]
         return {
             "pairs": len(self.pairs),
-            "queries asked for": self.asked,
+            "queries asked for": self.requested,
             "queries added": len(self.added),
             "generated": self.counts,
             "left_out": self.left_out,
@@ -88,29 +88,31 @@ class EvenJudgments(WithAdded):
 
     def remarks(self) -> list[str]:
         """What to know of it, for people."""
-        said = []
-        if self.asked is not None and len(self.added) < 2 * (self.asked // 2):
-            requested = counted(self.asked, "query", "queries")
-            if len(self.pairs) < self.asked // 2:
-                said.append(
-                    f"asked for {requested}, only {len(self.added):,} could be added: generate more queries"
+        lines = []
+        if self.requested is not None and len(self.added) < 2 * (self.requested // 2):
+            queries = counted(self.requested, "query", "queries")
+            if len(self.pairs) < self.requested // 2:
+                lines.append(
+                    f"asked for {queries}, only {len(self.added):,} could be added: generate more queries"
                 )
             else:
                 pairs = counted(len(self.pairs), "pair")
-                said.append(
-                    f"asked for {requested}, {len(self.added):,} are added: {pairs}, "
+                lines.append(
+                    f"asked for {queries}, {len(self.added):,} are added: {pairs}, "
                     "in which male queries recur"
                 )
         apart = int((self.pairs["distance"] >= 1).sum())
         if apart:
             have = "has" if apart == 1 else "have"
-            said.append(
+            lines.append(
                 f"{apart:,} of {counted(len(self.pairs), 'pair')} {have} nothing in common (distance 1): a "
                 "smaller ratio, or more generated queries, leave such pairs out"
             )
-        if self.asked is not None and len(self.added) > self.asked:
-            said.append(f"queries are added in pairs: {len(self.added):,} in the place of {self.asked:,}")
-        return said + [f"not matched: {count:,} ({reason})" for reason, count in self.left_out.items()]
+        if self.requested is not None and len(self.added) > self.requested:
+            lines.append(
+                f"queries are added in pairs: {len(self.added):,} in the place of {self.requested:,}"
+            )
+        return lines + [f"not matched: {count:,} ({reason})" for reason, count in self.left_out.items()]
 
 
 def even_judgments(
@@ -159,12 +161,14 @@ def even_judgments(
     if size is not None:
         check_whole("size", size, least=0)
     built = read_generated(generated).queries
-    labels, said = predicted_or_given(built, genders)
+    labels, source_of_genders = predicted_or_given(built, genders)
     built = built.join(labels, on="query_id", how="left", maintain_order="left")
     both = built.filter(pl.col("gender").is_in(["female", "male"]))
     left_out = {"neither female nor male": len(built) - len(both)}
     if both.is_empty():
-        raise InputError(f"no generated query is female or male (genders: {said}); generate more queries")
+        raise InputError(
+            f"no generated query is female or male (genders: {source_of_genders}); generate more queries"
+        )
     words = dictionary(source)
     result = scores_of(docs, both["doc_id"].to_list(), words, "words")
     if lacking := [name for name in DIMENSIONS if name not in result.columns]:
@@ -183,8 +187,8 @@ def even_judgments(
         if not len(rows):
             reasons = "; ".join(f"{count:,}: {why}" for why, count in left_out.items() if count)
             raise InputError(
-                f"no generated query with a vector is {gender}; generate more queries (genders: {said}; "
-                f"{reasons or 'none left out'})"
+                f"no generated query with a vector is {gender}; generate more queries "
+                f"(genders: {source_of_genders}; {reasons or 'none left out'})"
             )
     most = None if size is None else max(1, round(ratio * size / 2))
     numbers = table["doc_id"].rank("dense").to_numpy().astype(np.int64)
@@ -211,7 +215,7 @@ def even_judgments(
     )
     keys = ["query_id", "doc_id", "text"]
     added = pl.concat([female.select(keys), male.select(keys)]).unique("query_id", maintain_order=True)
-    places = [own_number(0, query_id) for query_id in added["query_id"].to_list()]
+    places = [stable_hash(0, query_id) for query_id in added["query_id"].to_list()]
     added = added[np.argsort(np.array(places, np.uint64), kind="stable")]  # not all female, then all male
     return EvenJudgments(
         pairs,
@@ -220,7 +224,7 @@ def even_judgments(
         {reason: count for reason, count in left_out.items() if count},
         {
             "evenrank": evenrank.__version__,
-            "genders": said,
+            "genders": source_of_genders,
             "ratio": ratio,
             "size": size,
             "reuse": reuse,
@@ -239,7 +243,7 @@ def predicted_or_given(built: pl.DataFrame, genders: Any) -> tuple[pl.DataFrame,
                 "none of these labels is of a generated query; check the ids", path=path_of(genders)
             )
         return given, "given"
-    from evenrank.queries.classifier import predicted_genders
+    from evenrank.queries.classify import predicted_genders
 
     return predicted_genders(built.select("query_id", "text"), keep_seen=True)
 

@@ -36,7 +36,7 @@ from evenrank.errors import InputError, check_choice
 from evenrank.measures.base import sign_names_group
 from evenrank.measures.evaluate import measure as measure_runs
 from evenrank.measures.parse import parse
-from evenrank.mitigate.swapping import Swapper, swap, swapper
+from evenrank.mitigate.swap import Swapper, swap, swapper
 from evenrank.rankers import registry
 from evenrank.rankers.base import Progress
 from evenrank.rankers.index import Index
@@ -262,7 +262,7 @@ def mirror(
     docs: Any,
     queries: Any,
     *,
-    rankers: Sequence[str] | Mapping[str, str | Ranking] = ("bm25",),
+    rankers: Sequence[str | Ranking] | Mapping[str, str | Ranking] = ("bm25",),
     measure: str | Measure = "ARaB@10",
     pairs: bool = False,
     variants: Any = None,
@@ -284,9 +284,8 @@ def mirror(
     docs, queries
         The collection, which is indexed anew, and the queries.
     rankers
-        Names as in :func:`evenrank.search`, with settings in brackets: ``"w2v_add(debias=hard)"``; or a
-        mapping from labels to such names or to functions: ``rank(docs, queries)`` gets a collection and
-        returns a run.
+        Names as in :func:`evenrank.search`, with settings in brackets: ``"w2v_add(debias=hard)"``; or
+        functions: ``rank(docs, queries)`` gets a collection and returns a run. A mapping gives them labels.
     measure
         A measure whose sign names a group, of words in the top documents: the lean. Not for `pairs`.
     pairs
@@ -361,13 +360,13 @@ def mirror(
             leans: dict[str, list[dict[str, float]]] = {label: [] for label in chosen}
             for texts in (collection, swaps.docs(collection)):
                 counts = tally(texts, lexicon)
-                asked = requested
+                questions = requested
                 if texts is not collection and gendered_queries == "mirror":
-                    asked = swap(requested, names=names, lexicon=lexicon)
+                    questions = swap(requested, names=names, lexicon=lexicon)
                 deep = None if judged is not None else max(longest, wanted.depth())
                 place = Path(folder) / ("raw" if texts is collection else "mirrored")
-                for label, run in _runs(chosen, texts, asked, deep, place, done):
-                    seen = run if judged is None else _among(run, judged, asked)
+                for label, run in _runs(chosen, texts, questions, deep, place, done):
+                    seen = run if judged is None else _among(run, judged, questions)
                     result = measure_runs(seen, [wanted], tally=counts, confidence=None, missing="error")
                     leans[label].append(result[wanted].per_query())
             groups = wanted.pair(counts.groups)
@@ -387,7 +386,7 @@ def mirror(
             "gendered queries": gendered_queries,
             "names": names,
             "lexicon": None if swaps.lexicon is None else swaps.lexicon.name,
-            "rankers": {label: str(how) for label, how in chosen.items()},
+            "rankers": {label: _described(how) for label, how in chosen.items()},
             "depth": longest,
             **({"at": at, "variants": variants is not None} if by_pairs else {"measure": str(wanted)}),
             "seed": seed,
@@ -401,7 +400,7 @@ def neutral_queries(queries: pl.DataFrame, *, names: bool, lexicon: Source | Non
 
 
 def _chosen(
-    rankers: Sequence[str] | Mapping[str, str | Ranking], settings: Mapping[str, Any]
+    rankers: Sequence[str | Ranking] | Mapping[str, str | Ranking], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Label → a function, or name and settings; a common setting goes to the rankers that have it."""
     labelled = rankers if isinstance(rankers, Mapping) else label_rankers([*rankers])
@@ -427,15 +426,26 @@ def _chosen(
     return result
 
 
-def label_rankers(rankers: list[str]) -> dict[str, str]:
-    """Label → ranker: a model in a folder is called by its folder's name, unless another is called so too."""
+def label_rankers(rankers: list[Any]) -> dict[str, Any]:
+    """Label → ranker: functions by their names, models by those of their folders if no other is called so."""
     short = {}
     for text in rankers:
+        if callable(text):
+            short[text] = getattr(text, "__name__", type(text).__name__)
+            continue
         name, bracket, inside = text.partition("(")
         called = Path(name).absolute().name if is_model(name) else name  # a link has its own name
         short[text] = called + bracket + inside
     often = Counter(short.values())
     return {label if often[label] == 1 else text: text for text, label in short.items()}
+
+
+def _described(how: Any) -> str:
+    """A ranker with its settings."""
+    if callable(how):
+        return "a function"
+    name, settings = how
+    return f"{name}({', '.join(f'{key}={value}' for key, value in settings.items())})" if settings else name
 
 
 def _runs(

@@ -11,7 +11,7 @@ import pyarrow as pa
 from evenrank.data.docs import open_docs
 from evenrank.data.files import is_model
 from evenrank.errors import InputError
-from evenrank.mitigate.swapping import swapper
+from evenrank.mitigate.swap import swapper
 from evenrank.rankers.projection import GenderProjection
 from evenrank.text.matcher import Source
 

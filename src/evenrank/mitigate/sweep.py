@@ -208,10 +208,10 @@ def _curves(
         )
     inputs.check([measure, useful])
     ready, start = _ready(methods, inputs, measure, how)
-    wished = [list(method.strengths()) for method in ready]
+    strengths_of = [list(method.strengths()) for method in ready]
     rows: list[list[tuple[float, pl.DataFrame]]] = []
-    done, total = 0, sum(map(len, wished))
-    for method, strengths in zip(ready, wished, strict=True):
+    done, total = 0, sum(map(len, strengths_of))
+    for method, strengths in zip(ready, strengths_of, strict=True):
         rows.append([])
         for strength in strengths:
             rows[-1].append((strength, read_run(method.apply(strength))))

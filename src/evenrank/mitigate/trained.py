@@ -22,7 +22,9 @@ from evenrank.data.docs import open_docs
 from evenrank.data.read import read_qrels, read_queries
 from evenrank.data.runs import read_run
 from evenrank.errors import InputError, check_choice
+from evenrank.measures.dictionary import Dictionary
 from evenrank.measures.document_bias import bias_by, document_measure
+from evenrank.measures.groups import Groups
 from evenrank.measures.inputs import Inputs
 from evenrank.mitigate.base import check_strengths
 from evenrank.mitigate.negatives import negatives
@@ -112,20 +114,20 @@ class Training:
             if method not in ("adversary", "augment", "consistency"):
                 refuse_bias(method, measure)
         bias = "tf" if bias is None else bias
-        read = document_measure(bias).VIEW.READS
-        if "dictionary" in read and inputs.given.get("dictionary") is not None:
+        view = document_measure(bias).VIEW
+        if issubclass(view, Dictionary) and inputs.given.get("dictionary") is not None:
             raise InputError("training reads the dictionary open and no other; leave the dictionary out")
         words = inputs.lexicon if inputs.reading_tally([measure]) else None
         return replace(
             self,
             bias=bias,
             lexicon=words,
-            labels=inputs.given.get("labels") if "labels" in read else None,
+            labels=inputs.given.get("labels") if issubclass(view, Groups) else None,
         )
 
     def check(self, methods: Sequence[str], run: pl.DataFrame, queries: Any) -> None:
         """Refuse settings that cannot be trained with, and queries to re-rank that are trained on."""
-        from evenrank.training.losses import check_aims
+        from evenrank.training.losses import check_loss_inputs
         from evenrank.training.trainer import read_settings
 
         own = {key: value for key, value in self.settings.items() if key != "vectors"}
@@ -133,7 +135,7 @@ class Training:
         recipes = [read_settings(self.kind, {**own, **changed})[1] for changed in changes]
         # One training that reads a setting is enough. Bias, words and labels are those of the sweep, for all.
         reading = next((recipe for recipe in recipes if recipe.adversary is not None), recipes[0])
-        check_aims(reading, own, "tf", None, None)
+        check_loss_inputs(reading, own, "tf", None, None)
         self._refuse_seen(run, queries)
 
     def _refuse_seen(self, run: pl.DataFrame, queries: Any) -> None:
@@ -168,7 +170,7 @@ class Training:
 
     def prepared(self, bias_lambda: float) -> Any:
         """The training data with negatives of this λ."""
-        from evenrank.training.preparing import prepared
+        from evenrank.training.dataset import prepared
         from evenrank.training.trainer import read_settings
 
         recipe = read_settings(self.kind, {k: v for k, v in self.settings.items() if k != "vectors"})[1]

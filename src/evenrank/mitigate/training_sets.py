@@ -17,8 +17,7 @@ from evenrank.data.formats import json_objects
 from evenrank.data.read import path_of, read_qrels, read_queries
 from evenrank.data.schema import listing, show
 from evenrank.errors import InputError
-from evenrank.queries.generation.closeness import refuse_other_index, relevant_pairs
-from evenrank.queries.generation.generating import refuse_holding, refuse_tabs
+from evenrank.queries.generated import refuse_holding, refuse_other_index, refuse_tabs, relevant_pairs
 from evenrank.rankers.index import Index
 from evenrank.rankers.registry import search
 

@@ -133,11 +133,11 @@ def search_request(rankers: tuple[str, ...]) -> type[SearchRequest]:
 class Gender(BaseModel):
     """What a query seems to be about, with the probability of each label: a guess from its words.
 
-    The label is ``unknown`` where no probability is high enough.
+    The label is ``other`` for both genders, another one, and where no class is more likely than the others.
     """
 
     text: str
-    label: Literal["female", "male", "neutral", "unknown"]
+    label: Literal["female", "male", "neutral", "other"]
     female: float
     male: float
     neutral: float

@@ -15,7 +15,9 @@ from evenrank.auditing.passages import Text, colour
 from evenrank.data.files import is_model
 from evenrank.errors import InputError
 from evenrank.mitigate.constrain import rerank
-from evenrank.queries.classifier import LABELS, UNKNOWN, Classifier, clean, decide, load_classifier
+from evenrank.queries.classify import OTHER, decide
+from evenrank.queries.features import clean
+from evenrank.queries.model import LABELS, Classifier, load_classifier
 from evenrank.rankers.base import Ranker
 from evenrank.rankers.index import Index
 from evenrank.rankers.registry import make
@@ -111,9 +113,9 @@ class Service:
         texts = [clean(query) for query in queries]
         found = []
         rows = self.classifier.predict_proba(texts)
-        chosen = decide(rows, self.classifier.abstains_below)
+        chosen = decide(rows)
         for query, text, row, code in zip(queries, texts, rows, chosen.tolist(), strict=True):
-            label = (*LABELS, UNKNOWN)[code] if text else "neutral"
+            label = (*LABELS, OTHER)[code] if text else "neutral"
             found.append({"text": query, "label": label, **dict(zip(LABELS, map(float, row), strict=True))})
         return found
 
@@ -121,7 +123,7 @@ class Service:
         """The gender that a query seems to be about, where that is likely, and the words that say so."""
         found = self.gender(query)
         label = found["label"]
-        if label in ("neutral", UNKNOWN) or found[label] < SURE or not query.strip():
+        if label in ("neutral", OTHER) or found[label] < SURE or not query.strip():
             return None
         (reasons,) = self.classifier.explain([query])
         words = [word for word, of, _ in reasons if of == label]

@@ -1,7 +1,7 @@
 """Training of rankers: examples out of a first stage, the loop of the small models, transformers, a card.
 
 ================ ================================================================================
-examples.py      pairs and negatives, dev queries, RR@10 on them; the same with the other gender
+dataset.py       pairs and negatives, dev queries, RR@10 on them; the same with the other gender
 fitting.py       the loop of the word-interaction models and the head
 losses.py        what is minimised, with or without a look at bias
 checkpoint.py    the folder that an unfinished training is resumed from

@@ -29,7 +29,7 @@ from evenrank.errors import InputError
 from evenrank.measures.neutrality import neutrality
 from evenrank.show.numbers import counted
 from evenrank.stats.intervals import interval_of
-from evenrank.training.examples import Examples, unmirrored
+from evenrank.training.dataset import Examples, unmirrored
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
@@ -39,7 +39,7 @@ _MOST = 4000
 _DRAWS = 500
 
 
-def reader(width: int, classes: int) -> nn.Sequential:
+def classifier(width: int, classes: int) -> nn.Sequential:
     """What reads a group off a vector."""
     return nn.Sequential(nn.Linear(width, _WIDTH), nn.Tanh(), nn.Linear(_WIDTH, classes))
 
@@ -61,9 +61,9 @@ def reverse(vectors: Tensor, strength: float) -> Tensor:
     return built
 
 
-def pair_labels(found: Examples, what: str, *, lexicon: Any = None) -> Ints:
+def pair_labels(examples: Examples, what: str, *, lexicon: Any = None) -> Ints:
     """What the adversary reads, for each pair."""
-    pairs = found.pairs
+    pairs = examples.pairs
     document = _counts(pairs.documents, lexicon)
     if what == "neutrality":
         query = _counts(pairs.queries, lexicon)
@@ -93,22 +93,22 @@ def _counts(texts: list[str], lexicon: Any) -> npt.NDArray[Any]:
     return np.asarray(rows, np.float64)
 
 
-def probe_rows(found: Examples, seed: int) -> tuple[Ints, Ints]:
+def probe_rows(examples: Examples, seed: int) -> tuple[Ints, Ints]:
     """Pairs to learn from and pairs to be tried on: they share neither queries nor documents.
 
     Of each document one pair is taken. Mirrored texts are left out: they would be near-copies of documents on
     the other side. Without them, the parts are the same whether a training mirrors or not.
     """
     random = np.random.default_rng([seed, 7])
-    pairs = found.pairs
+    pairs = examples.pairs
     given = np.flatnonzero(unmirrored(pairs.doc_ids))
     side = np.zeros(len(pairs.doc_ids), bool)
     side[given] = random.permutation(len(given)) % 2 == 0
-    dev, own = found.dev[pairs.query], found.own_pairs()
+    dev, own = examples.dev[pairs.query], examples.own_pairs()
     sides = []
     for wanted in (own & ~dev & side[pairs.document], own & dev & ~side[pairs.document]):
         rows = random.permutation(np.flatnonzero(wanted))
-        _, first = np.unique(found.pairs.document[rows], return_index=True)
+        _, first = np.unique(examples.pairs.document[rows], return_index=True)
         sides.append(np.sort(random.permutation(rows[first])[:_MOST]))
     return sides[0], sides[1]
 
@@ -155,7 +155,7 @@ def probe(
     read_from, read = (torch.from_numpy((each - mean) / spread) for each in (vectors, tried))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        built = reader(vectors.shape[1], classes)
+        built = classifier(vectors.shape[1], classes)
         optimizer = torch.optim.AdamW(built.parameters(), lr=1e-3, weight_decay=0.1)
         wanted = torch.from_numpy(labels)
         for _ in range(epochs):
@@ -184,8 +184,8 @@ def probe(
     return {**result, "auc": value, "low": low, "high": high}
 
 
-def probed(
-    found: Examples,
+def probe_ranker(
+    examples: Examples,
     vector: Callable[[Ints], Floats],
     what: str,
     seed: int,
@@ -196,14 +196,14 @@ def probed(
     """What a fresh classifier reads off the finished vectors of a ranker, for its metrics and its card."""
     from evenrank.text.lexicon import lexicon as as_lexicon
 
-    labels = found.reads
+    labels = examples.adversary_labels
     if labels is None:
         raise InputError("there is nothing for a probe to read")
-    seen, tried = probe_rows(found, seed)
+    seen, tried = probe_rows(examples, seed)
     none: Floats = np.zeros((0, 1), np.float32)
     ready = len(np.intersect1d(labels[seen], labels[tried])) > 1
     vectors = (vector(seen), vector(tried)) if ready else (none, none)
-    requested = found.pairs.query[tried]
+    requested = examples.pairs.query[tried]
     read = probe(vectors[0], labels[seen], vectors[1], labels[tried], queries=requested, seed=seed)
     if read["auc"] is None:
         say("no fresh probe of the vectors: one of its parts would have only pairs of one kind")

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from evenrank.errors import InputError
 from evenrank.rankers.base import Progress, Say
 from evenrank.show.numbers import counted
-from evenrank.training.examples import Examples, Ints
+from evenrank.training.dataset import Examples, Ints
 
 _LIMITS = (
     "It orders what a first stage has found; what that one misses stays missing.",
@@ -70,7 +70,7 @@ def _apart(dev: Mapping[str, Any]) -> str:
 
 
 def dev_metrics(
-    found: Examples,
+    examples: Examples,
     dev: Any,
     reranker: Any,
     history: list[dict[str, float]],
@@ -80,18 +80,18 @@ def dev_metrics(
     progress: Progress | None,
 ) -> dict[str, Any]:
     """What the dev queries say: the first stage, the model, the model with the first stage, the untrained."""
-    scores = reranker.score(compact(found, dev))
+    scores = reranker.score(compact(examples, dev))
     metrics: dict[str, Any] = {
         "dev": {
-            "queries": int(found.dev.sum()),
-            "apart": found.dev_is_apart,
-            "first stage": found.rr(dev, found.pairs.first[dev]),
-            kind: found.rr(dev, scores),
+            "queries": int(examples.dev.sum()),
+            "apart": examples.dev_is_apart,
+            "first stage": examples.rr(dev, examples.pairs.first[dev]),
+            kind: examples.rr(dev, scores),
         },
-        "hybrid": chosen_weight(found, dev, scores),
+        "hybrid": chosen_weight(examples, dev, scores),
         "epochs": history,
     }
-    plain = untrained(found, dev, progress=progress) if hybrid else None
+    plain = untrained(examples, dev, progress=progress) if hybrid else None
     if plain is not None:
         metrics["untrained hybrid"] = plain
     say("RR@10 on the dev queries:")
@@ -105,36 +105,36 @@ def _is_gender(groups: Sequence[str]) -> bool:
     return set(groups) == {"female", "male"}
 
 
-def _probe(found: Mapping[str, Any] | None) -> list[str]:
+def _probe(probe: Mapping[str, Any] | None) -> list[str]:
     """What a fresh classifier reads off the vectors, where an adversary was trained against."""
-    if found is None:
+    if probe is None:
         return []
-    by_group, gender = found["reads"] == "group", _is_gender(found["groups"])
-    named = f"({', '.join(found['groups'])})"
+    by_group, gender = probe["reads"] == "group", _is_gender(probe["groups"])
+    named = f"({', '.join(probe['groups'])})"
     marked = "gendered" if gender else "with a group" if by_group else "not neutral"
     reads = f"which group {named}" if by_group else "gendered or not" if gender else f"neutral or not {named}"
     title = f"## What its vectors tell of {'gender' if gender else 'the groups'}"
-    if found["auc"] is None:
-        learned = counted(found["learned from"], "pair")
+    if probe["auc"] is None:
+        learned = counted(probe["learned from"], "pair")
         return [
             title,
             "",
             f"No fresh classifier was trained to tell {reads}: of {learned} to learn from and "
-            f"{found['pairs']:,} to be tried on, one part has only pairs of one kind.",
+            f"{probe['pairs']:,} to be tried on, one part has only pairs of one kind.",
             "",
         ]
-    between = "" if found["low"] is None else f" [{found['low']:.3f}, {found['high']:.3f}]"
-    said = f"AUC {found['auc']:.3f}{between}; 0.5 is chance, 1 is plain to see"
-    if by_group and len(found["classes"]) > 2:
-        without = " and the pairs without one" if 0 in found["classes"] else ""
+    between = "" if probe["low"] is None else f" [{probe['low']:.3f}, {probe['high']:.3f}]"
+    said = f"AUC {probe['auc']:.3f}{between}; 0.5 is chance, 1 is plain to see"
+    if by_group and len(probe["classes"]) > 2:
+        without = " and the pairs without one" if 0 in probe["classes"] else ""
         said += f". It is the mean over the groups{without}, each against the rest"
     return [
         title,
         "",
-        f"A fresh classifier, trained on the finished vectors of {counted(found['learned from'], 'pair')} to "
-        f"tell {reads}, and tried on {counted(found['pairs'], 'pair')} of "
-        f"{counted(found['queries'], 'other query', 'other queries')} and of other documents, "
-        f"{found['gendered']:,} of them {marked}: {said}.",
+        f"A fresh classifier, trained on the finished vectors of {counted(probe['learned from'], 'pair')} to "
+        f"tell {reads}, and tried on {counted(probe['pairs'], 'pair')} of "
+        f"{counted(probe['queries'], 'other query', 'other queries')} and of other documents, "
+        f"{probe['gendered']:,} of them {marked}: {said}.",
         "",
     ]
 

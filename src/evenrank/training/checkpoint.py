@@ -12,7 +12,6 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import safe_open
@@ -22,9 +21,8 @@ from torch import Tensor, nn
 from evenrank.data.files import writing
 from evenrank.errors import InputError
 
-_FACTS = "facts.json"
 _STATE = "checkpoint.safetensors"
-GOES_ON = "going on after"
+RESUMED = "resuming after"
 """How the message of a resumed training begins."""
 
 
@@ -33,19 +31,6 @@ class DivergedError(InputError):
 
     def __init__(self) -> None:
         super().__init__("training diverged: the loss or a score is not a finite number; lower rate")
-
-
-def open_checkpoints(folder: Path, facts: Mapping[str, Any]) -> bool:
-    """Whether the folder has the checkpoints of a training with these facts; if not, begin an empty one."""
-    content = json.dumps(facts, sort_keys=True).encode()
-    place = folder / _FACTS
-    if place.is_file() and place.read_bytes() == content:
-        return True
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    with writing(place) as file:
-        file.write(content)
-    return False
 
 
 @contextmanager

@@ -10,24 +10,26 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from evenrank.data.checkpoint import open_checkpoints
 from evenrank.errors import InputError, check_whole
+from evenrank.rankers.base import Progress, Say
 from evenrank.rankers.neural.candidates import Pairs, batch_for, scored
 from evenrank.training.checkpoint import (
-    GOES_ON,
+    RESUMED,
     DivergedError,
     checks_since_best,
     load_state,
-    open_checkpoints,
     save_state,
 )
-from evenrank.training.examples import Job
+from evenrank.training.dataset import Examples
 from evenrank.training.losses import Objective, check_loss
 
 Ints = npt.NDArray[np.int64]
@@ -131,13 +133,32 @@ class WordRecipe(Recipe):
             )
 
 
-def fit(job: Job, model: nn.Module, pairs: Pairs) -> list[dict[str, float]]:
+class TrainRun(NamedTuple):
+    """One ranker to be trained.
+
+    ``data`` is all that decides the training: a checkpoint with the same is gone on with. ``config`` becomes
+    the file of the model's folder; what is found out on the way is added to its ``facts``.
+    """
+
+    kind: str
+    settings: Any
+    recipe: Any
+    examples: Examples
+    seed: int
+    checkpoint: Path
+    data: Mapping[str, Any]
+    config: dict[str, Any]
+    say: Say
+    progress: Progress | None
+
+
+def fit(run: TrainRun, model: nn.Module, pairs: Pairs) -> list[dict[str, float]]:
     """Train in place, to the weights of the best epoch; returns loss and dev RR@10 of each epoch."""
-    examples, recipe, seed = job.found, job.recipe, job.seed
+    examples, recipe, seed = run.examples, run.recipe, run.seed
     positives, against = examples.groups()
     if not positives:
         raise InputError("no training query has both a relevant document and another one")
-    open_checkpoints(job.checkpoint, job.data)
+    open_checkpoints(run.checkpoint, run.data)
     dev = examples.dev_rows(recipe.dev_depth)
     model.to("cuda" if torch.cuda.is_available() else "cpu")
 
@@ -148,11 +169,11 @@ def fit(job: Job, model: nn.Module, pairs: Pairs) -> list[dict[str, float]]:
     objective = Objective(model, read, recipe, examples).to(next(model.parameters()).device)
     parameters = {name: each for name, each in objective.named_parameters() if each.requires_grad}
     optimizer = torch.optim.AdamW(_rates(parameters, recipe), lr=recipe.rate, weight_decay=recipe.decay)
-    best, history = load_state(job.checkpoint, objective, optimizer)
+    best, history = load_state(run.checkpoint, objective, optimizer)
     if history:
-        job.say(f"{GOES_ON} epoch {len(history)}")
+        run.say(f"{RESUMED} epoch {len(history)}")
     else:
-        job.say(f"before training: dev RR@10 {examples.rr(dev, scored(model, pairs, dev)):.4f}")
+        run.say(f"before training: dev RR@10 {examples.rr(dev, scored(model, pairs, dev)):.4f}")
     steps = -(-len(positives) // recipe.batch)
     while len(history) < recipe.epochs and _waited(history) < recipe.patience:
         epoch = len(history)
@@ -167,8 +188,8 @@ def fit(job: Job, model: nn.Module, pairs: Pairs) -> list[dict[str, float]]:
             total += loss.item() * len(rows)
             if not math.isfinite(total):
                 raise DivergedError
-            if job.progress:
-                job.progress(epoch * steps + step + 1, recipe.epochs * steps)
+            if run.progress:
+                run.progress(epoch * steps + step + 1, recipe.epochs * steps)
         scores = scored(model, pairs, dev)
         if not np.isfinite(scores).all():
             raise DivergedError
@@ -178,8 +199,8 @@ def fit(job: Job, model: nn.Module, pairs: Pairs) -> list[dict[str, float]]:
         if is_best:
             best = {name: each.detach().clone() for name, each in objective.state_dict().items()}
         remark = " (best epoch so far)" if is_best else ""
-        job.say(f"epoch {epoch + 1}: loss {total / len(positives):.4f}, dev RR@10 {rr:.4f}{remark}")
-        save_state(job.checkpoint, objective, optimizer, best, history)
+        run.say(f"epoch {epoch + 1}: loss {total / len(positives):.4f}, dev RR@10 {rr:.4f}{remark}")
+        save_state(run.checkpoint, objective, optimizer, best, history)
     objective.load_state_dict(best)
     model.cpu().eval()
     return history

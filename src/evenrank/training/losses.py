@@ -34,9 +34,10 @@ from torch import Tensor, nn
 
 from evenrank.data.runs import read_run
 from evenrank.errors import InputError, choice_hint
+from evenrank.measures.dictionary import Dictionary
 from evenrank.measures.document_bias import KINDS, document_bias, document_measure
-from evenrank.training.adversary import pair_labels, reader, reverse
-from evenrank.training.examples import Examples, augmented, twinned
+from evenrank.training.adversary import classifier, pair_labels, reverse
+from evenrank.training.dataset import Examples, augmented, twinned
 
 Loss = Callable[[Tensor, Tensor, float], Tensor]
 Floats = npt.NDArray[np.float32]
@@ -113,7 +114,7 @@ def strength_of(name: str, given: float | None) -> float:
     return 0.0 if not is_biased(name) else 1.0 if given is None else float(given)
 
 
-def check_aims(recipe: Any, settings: Iterable[str], bias: Any, lexicon: Any, labels: Any) -> None:
+def check_loss_inputs(recipe: Any, settings: Iterable[str], bias: Any, lexicon: Any, labels: Any) -> None:
     """Refuse what would be given and read by nothing; `settings` are the names of those given."""
     if "adversary_labels" in settings and recipe.adversary is None:
         raise InputError("adversary_labels is what an adversary reads; there is none, give adversary too")
@@ -140,11 +141,13 @@ def _reads_words(recipe: Any) -> bool:
 
 def _loss_reads_words(recipe: Any, bias: Any, labels: Any) -> bool:
     """Whether the loss does: not where labels or a dictionary tell the groups."""
-    return is_biased(recipe.loss) and labels is None and "lexicon" in document_measure(bias).VIEW.READS
+    return (
+        is_biased(recipe.loss) and labels is None and not issubclass(document_measure(bias).VIEW, Dictionary)
+    )
 
 
-def aimed(
-    found: Examples, recipe: Any, bias: Any, lexicon: Any, labels: Any
+def add_loss_inputs(
+    examples: Examples, recipe: Any, bias: Any, lexicon: Any, labels: Any
 ) -> tuple[Examples, dict[str, Any]]:
     """The training data with what a recipe needs: bias, mirrored texts, an adversary's labels; and facts."""
     from evenrank.text.lexicon import lexicon as as_lexicon
@@ -155,39 +158,41 @@ def aimed(
         facts["lexicon"] = as_lexicon("rekabsaz2020" if lexicon is None else lexicon).name
     if is_biased(recipe.loss):
         facts["bias"] = str(bias)
-        size = pair_bias(found, bias, lexicon=lexicon if by_words else None, labels=labels)
+        size = pair_bias(examples, bias, lexicon=lexicon if by_words else None, labels=labels)
         if not len(size) or size.min() == size.max():
             look = "labels" if labels is not None else "lexicon and texts" if by_words else "texts"
             raise InputError(
                 f"all documents are equally one-sided by {bias}, so the loss {recipe.loss} would change "
                 f"nothing; check {look}"
             )
-        found = replace(found, bias=size)
+        examples = replace(examples, bias=size)
     if recipe.mirror != "none":
-        before = len(found.pairs)
-        found = (augmented if recipe.mirror == "augment" else twinned)(found, lexicon=lexicon)
-        if len(found.pairs) == before:
+        before = len(examples.pairs)
+        examples = (augmented if recipe.mirror == "augment" else twinned)(examples, lexicon=lexicon)
+        if len(examples.pairs) == before:
             raise InputError(
                 f"no text that is learned from changes when it is mirrored, so mirror={recipe.mirror} would "
                 "change nothing; check lexicon and texts"
             )
     if recipe.adversary is not None:
-        found = replace(found, reads=pair_labels(found, recipe.adversary_labels, lexicon=lexicon))
-    return found, {"gender": facts} if facts else {}
+        examples = replace(
+            examples, adversary_labels=pair_labels(examples, recipe.adversary_labels, lexicon=lexicon)
+        )
+    return examples, {"gender": facts} if facts else {}
 
 
-def pair_bias(found: Examples, bias: Any = "tf", *, lexicon: Any = None, labels: Any = None) -> Floats:
+def pair_bias(examples: Examples, bias: Any = "tf", *, lexicon: Any = None, labels: Any = None) -> Floats:
     """How one-sided the document of each pair is, from 0 to 1, the worst among all candidates.
 
     Parameters
     ----------
-    found
+    examples
         The training data, whose documents are counted.
     bias, lexicon, labels
         As for :func:`evenrank.negatives`: what makes a document one-sided, the words of each group, and the
         group of each document for ``label``.
     """
-    pairs = found.pairs
+    pairs = examples.pairs
     run = pl.DataFrame({"query_id": ["all"] * len(pairs.doc_ids), "doc_id": pairs.doc_ids})
     run = run.with_columns(score=-pl.int_range(pl.len()).cast(pl.Float64))
     docs = pl.DataFrame({"doc_id": pairs.doc_ids, "text": pairs.documents})
@@ -224,10 +229,10 @@ class Objective(nn.Module):
         self._bias = none if examples.bias is None else examples.bias
         self._twin = examples.twin if recipe.mirror == "consistency" else None
         self._mirror = 1.0 if recipe.mirror_strength is None else recipe.mirror_strength
-        self._labels, self._reversal = examples.reads, recipe.adversary
+        self._labels, self._reversal = examples.adversary_labels, recipe.adversary
         self.adversary: nn.Module | None = None
         if self._labels is not None:
-            self.adversary = reader(self._width(), int(self._labels.max(initial=1)) + 1)
+            self.adversary = classifier(self._width(), int(self._labels.max(initial=1)) + 1)
 
     def _width(self) -> int:
         """How many numbers the model's vector of a pair has."""

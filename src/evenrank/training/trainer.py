@@ -24,19 +24,19 @@ from evenrank.rankers.neural.rerankers import INTERACTION, KINDS
 from evenrank.rankers.settings import build
 from evenrank.rankers.settings import setting_types as field_types
 from evenrank.training.card import dev_metrics, model_card
-from evenrank.training.examples import Examples, Job
-from evenrank.training.preparing import Prepared, prepared
+from evenrank.training.dataset import Examples, Prepared, prepared
 
 if TYPE_CHECKING:
     from evenrank.rankers.index import Index
     from evenrank.rankers.neural.saved import SavedRanker
+    from evenrank.training.fitting import TrainRun
 
 
 class Trained(NamedTuple):
     """What training came to.
 
     ``ranker`` is the model, opened from its folder; ``metrics`` what its folder says; ``seconds`` the
-    processor time it took, and None if it had been interrupted and went on.
+    processor time it took, and None if it was resumed.
     """
 
     ranker: SavedRanker
@@ -75,8 +75,8 @@ def train_ranker(
         The collection, the training queries and their judgments. Some of the queries are held out, and
         decide when to stop. What :func:`prepared` has made of them may stand in place of `docs`.
     output
-        The folder to be written. What an interrupted training has left beside it is gone on with, if all
-        that decides the training is the same.
+        The folder to be written. An interrupted training resumes from the checkpoint beside it, if all that
+        decides the training is the same.
     run
         The first stage; BM25 on an index of the collection if not given. Relevant documents that are not
         among the candidates keep the score that the first stage gives them, as far as it is known.
@@ -128,18 +128,19 @@ def train_ranker(
             f"{kind} has no vector for an adversary to read; head, bi-encoder, cross-encoder have"
         )
     from evenrank.rankers.neural.saved import open_ranker, save_ranker
-    from evenrank.training.checkpoint import GOES_ON, kept_if_resumable
-    from evenrank.training.losses import aimed, check_aims
+    from evenrank.training.checkpoint import RESUMED, kept_if_resumable
+    from evenrank.training.fitting import TrainRun
+    from evenrank.training.losses import add_loss_inputs, check_loss_inputs
 
     started = time.process_time()
     if not isinstance(docs, Prepared):  # a sweep gives all of its trainings the same, the plain one too
-        check_aims(recipe, settings, bias, lexicon, labels)
+        check_loss_inputs(recipe, settings, bias, lexicon, labels)
         first: dict[str, Any] = {"run": run, "index": index, "negatives": negatives}
         first |= {name: getattr(recipe, name) for name in ("depth", "dev_share", "dev_most")}
         docs = prepared(docs, queries, qrels, **first, seed=seed, say=say)
     ready: Prepared = docs
     target, result = Path(output), ready.examples
-    result, of_gender = aimed(result, recipe, bias, lexicon, labels)
+    result, of_gender = add_loss_inputs(result, recipe, bias, lexicon, labels)
     config: dict[str, Any] = {
         "evenrank": evenrank.__version__,
         "ranker": kind,
@@ -150,28 +151,30 @@ def train_ranker(
     }
     config["facts"] |= ({} if ready.negatives is None else {"negatives": ready.negatives}) | of_gender
     checkpoint = target.with_name(f".{target.name}.training")
-    data = deepcopy({**config, "data": _content(result), "vectors": _vector_facts(vectors)})
-    told: list[str] = []
+    data = deepcopy({**config, "data": _fingerprint(result), "vectors": _vector_facts(vectors)})
+    messages: list[str] = []
 
-    def hear(text: str) -> None:
-        told.append(text)
+    def log(text: str) -> None:
+        messages.append(text)
         say(text)
 
-    job = Job(kind, model_settings, recipe, result, seed, checkpoint, data, config, hear, progress)
+    train_run = TrainRun(kind, model_settings, recipe, result, seed, checkpoint, data, config, log, progress)
     with kept_if_resumable(checkpoint):
-        reranker, files, history, vector = _fit(job, opened)
+        reranker, files, history, vector = _fit(train_run, opened)
     dev = result.dev_rows(recipe.dev_depth)
     metrics = dev_metrics(result, dev, reranker, history, kind, hybrid, say, progress)
-    if result.reads is not None:
-        from evenrank.training.adversary import probed
+    if result.adversary_labels is not None:
+        from evenrank.training.adversary import probe_ranker
 
-        metrics["probe"] = probed(result, vector, recipe.adversary_labels, seed, say, lexicon=lexicon)
+        metrics["probe"] = probe_ranker(result, vector, recipe.adversary_labels, seed, say, lexicon=lexicon)
     used = pl.DataFrame({"query_id": result.pairs.query_ids, "text": result.pairs.queries})
-    card = model_card(config, metrics, training=_learned_from(job), left_out=result.told_left_out())
+    card = model_card(
+        config, metrics, training=_count_training_queries(train_run), left_out=result.left_out_messages()
+    )
     save_ranker(output, kind, files, config=config, metrics=metrics, card=card, trained_on=used)
     shutil.rmtree(checkpoint, ignore_errors=True)
-    went_on = any(text.startswith(GOES_ON) for text in told)
-    return Trained(open_ranker(output), metrics, None if went_on else time.process_time() - started)
+    is_resumed = any(text.startswith(RESUMED) for text in messages)
+    return Trained(open_ranker(output), metrics, None if is_resumed else time.process_time() - started)
 
 
 def train_prepared(kind: str, ready: Prepared, output: str | os.PathLike[str], **how: Any) -> Trained:
@@ -197,39 +200,44 @@ def _check_output(output: str | os.PathLike[str], seed: int) -> None:
     check_whole("seed", seed, least=0, most=_LARGEST_SEED)
 
 
-def _learned_from(job: Job) -> int:
+def _count_training_queries(run: TrainRun) -> int:
     """How many queries the groups of a training are of."""
-    if job.kind not in ("cross-encoder", "bi-encoder"):
-        return job.found.queries_of(job.found.groups()[0])
+    if run.kind not in ("cross-encoder", "bi-encoder"):
+        return run.examples.queries_of(run.examples.groups()[0])
     from evenrank.training.transformers import drawn_groups
 
-    return job.found.queries_of(drawn_groups(job.found, job.recipe, job.seed)[:, 0])
+    return run.examples.queries_of(drawn_groups(run.examples, run.recipe, run.seed)[:, 0])
 
 
-def _fit(job: Job, vectors: Any) -> tuple[Any, dict[str, bytes], list[dict[str, float]], Any]:
+def _fit(run: TrainRun, vectors: Any) -> tuple[Any, dict[str, bytes], list[dict[str, float]], Any]:
     """The trained model, the files of its folder, loss and dev RR@10 by epoch, and what gives its vectors."""
-    if job.kind in ("cross-encoder", "bi-encoder"):
+    if run.kind in ("cross-encoder", "bi-encoder"):
         from evenrank.training.transformers import fit_transformer
 
-        return fit_transformer(job)
+        return fit_transformer(run)
     import torch
 
     from evenrank.rankers.neural import rerankers
     from evenrank.rankers.neural.candidates import FirstStage
     from evenrank.training.fitting import fit
 
-    result, settings, seed, facts = job.found, job.settings, job.seed, job.config["facts"]
+    result, settings, seed, facts = (
+        run.examples,
+        run.settings,
+        run.seed,
+        run.config["facts"],
+    )
     # Mirrored texts decide neither scale nor first vectors: with a strength of 0, training is plain training.
     scale = FirstStage.among(result.pairs.first[result.own_pairs()])
     built: Any
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        if job.kind == "head":
+        if run.kind == "head":
             from evenrank.rankers.encodings import Encodings, encode_pairs
             from evenrank.rankers.neural.head import Head, VectorPairs
 
             encodings = Encodings(rerankers.head_encoder(settings))
-            read: Any = VectorPairs(result.pairs, *encode_pairs(encodings, result.pairs, job.progress), scale)
+            read: Any = VectorPairs(result.pairs, *encode_pairs(encodings, result.pairs, run.progress), scale)
             module: Any = Head(encodings.encoder.dimension, settings)
             facts["encoder"] = encodings.encoder.model.describe()
             built = rerankers.HeadReranker(module, encodings, scale, facts)
@@ -248,12 +256,14 @@ def _fit(job: Job, vectors: Any) -> tuple[Any, dict[str, bytes], list[dict[str, 
                 facts["word vectors"] = {"source": "random"}
             else:
                 matrix, facts["word vectors"] = given_vectors(vocabulary, vectors, seed)
-            module = rerankers.interaction_class(job.kind)[0](vocabulary, settings, matrix)
+            module = rerankers.interaction_class(run.kind)[0](vocabulary, settings, matrix)
             read = WordPairs(result.pairs, vocabulary, settings, scale)
-            built = rerankers.WordReranker(job.kind, module, vocabulary, scale, facts)
-        history = fit(job, module, read)
-    if job.kind in INTERACTION and settings.with_first_stage:
-        facts["weight of the first stage"] = _weighed(module, read, result, job.recipe.dev_depth, scale)
+            built = rerankers.WordReranker(run.kind, module, vocabulary, scale, facts)
+        history = fit(run, module, read)
+    if run.kind in INTERACTION and settings.with_first_stage:
+        facts["weight of the first stage"] = _add_first_stage_weight(
+            module, read, result, run.recipe.dev_depth, scale
+        )
 
     def vector(rows: Any) -> Any:
         module.eval()
@@ -263,15 +273,15 @@ def _fit(job: Job, vectors: Any) -> tuple[Any, dict[str, bytes], list[dict[str, 
     return built, built.files(), history, vector
 
 
-def _weighed(module: Any, read: Any, found: Examples, depth: int | None, scale: Any) -> float:
+def _add_first_stage_weight(module: Any, read: Any, examples: Examples, depth: int, scale: Any) -> float:
     """Add to the weight of the first stage, where the dev queries ask for more than training gave it."""
     import torch
 
     from evenrank.rankers.neural.candidates import scored
     from evenrank.training.card import chosen_weight
 
-    dev = found.dev_rows(depth)
-    more = chosen_weight(found, dev, scored(module, read, dev))["weight"] * scale.deviation
+    dev = examples.dev_rows(depth)
+    more = chosen_weight(examples, dev, scored(module, read, dev))["weight"] * scale.deviation
     with torch.no_grad():
         module.first_stage += more
     return float(module.first_stage.item())
@@ -308,13 +318,13 @@ def read_settings(kind: str, given: Mapping[str, Any]) -> tuple[Any, Any]:
     frozen = kind == "drmm" or given.get("train_embeddings") is False
     if given.get("embedding_rate") is not None and frozen:
         raise InputError(f"embedding_rate is for word vectors that are trained; those of this {kind} are not")
-    model, recipe = build({**_USUAL.get(kind, {}), **given}, *_classes(kind), owner=kind)
+    model, recipe = build({**_DEFAULTS.get(kind, {}), **given}, *_classes(kind), owner=kind)
     return model, recipe
 
 
 _KERNELS = {"rate": 1e-2, "embedding_rate": 1e-4}  # a line learns slowly, word vectors by heart
 _PICTURES = {"rate": 3e-3, "embedding_rate": 3e-4}
-_USUAL: dict[str, dict[str, Any]] = {
+_DEFAULTS: dict[str, dict[str, Any]] = {
     "drmm": {"rate": 3e-2, "epochs": 15, "patience": 3},
     "matchpyramid": _PICTURES,
     "pacrr": _PICTURES,
@@ -325,16 +335,22 @@ _USUAL: dict[str, dict[str, Any]] = {
 """Where the training of one model differs from the usual."""
 
 
-def _content(found: Examples) -> str:
+def _fingerprint(examples: Examples) -> str:
     """A fingerprint of all pairs, judgments and scores."""
     digest = xxhash.xxh3_128()
-    for array in (found.pairs.query, found.pairs.document, found.pairs.first, found.relevant, found.listed):
+    for array in (
+        examples.pairs.query,
+        examples.pairs.document,
+        examples.pairs.first,
+        examples.relevant,
+        examples.is_candidate,
+    ):
         digest.update(np.ascontiguousarray(array).tobytes())
-    for texts in (found.pairs.queries, found.pairs.documents):
+    for texts in (examples.pairs.queries, examples.pairs.documents):
         digest.update("\0".join(texts).encode("utf-8", "surrogatepass"))
-    digest.update(found.dev.tobytes())
-    digest.update(found.against.tobytes())
-    for extra in (found.bias, found.twin, found.reads):
+    digest.update(examples.dev.tobytes())
+    digest.update(examples.is_negative.tobytes())
+    for extra in (examples.bias, examples.twin, examples.adversary_labels):
         digest.update(b"" if extra is None else extra.tobytes())
     return digest.hexdigest()
 

@@ -21,23 +21,23 @@ from typing import Any, Literal
 
 import numpy as np
 
+from evenrank.data.checkpoint import open_checkpoints
 from evenrank.errors import InputError, check_whole
 from evenrank.rankers.base import Progress, Say
 from evenrank.training.checkpoint import (
-    GOES_ON,
+    RESUMED,
     DivergedError,
     checks_since_best,
     last_checkpoint,
-    open_checkpoints,
 )
-from evenrank.training.examples import Examples, Job
-from evenrank.training.fitting import Training
+from evenrank.training.dataset import Examples
+from evenrank.training.fitting import Training, TrainRun
 
-_CHECK = "eval_dev_mrr@10"
+_DEV_RR = "eval_dev_mrr@10"
 """What the library calls RR@10 on the dev queries."""
-_LOOKED = 1000
+_LOOKAHEAD = 1000
 """Rows that are looked at for one batch; with few queries many do not fit together."""
-_SURE = 100.0
+_RELEVANT_LABEL = 100.0
 """The label of a relevant document: ListNet takes a softmax of labels, which this makes 1 and 0."""
 _SCALE = 20.0
 """What a cosine is multiplied by before it is a score, as in the library's own losses."""
@@ -112,37 +112,37 @@ class TransformerRecipe(Training):
         return self.loss == "softmax" and not self.adversary and self.mirror != "consistency"
 
 
-def fit_transformer(job: Job) -> tuple[Any, dict[str, bytes], list[dict[str, float]], Any]:
+def fit_transformer(run: TrainRun) -> tuple[Any, dict[str, bytes], list[dict[str, float]], Any]:
     """The trained model as a re-ranker, the files of its folder, its history, and what gives its vectors."""
     torch = import_module("torch")
     from evenrank.rankers.neural.rerankers import BiEncoderReranker, CrossEncoderReranker, folder_files
     from evenrank.rankers.neural.saved import ENCODER
 
     require_trainers()
-    facts = job.config["facts"]
+    facts = run.config["facts"]
     with torch.random.fork_rng(devices=[]), quiet():
-        torch.manual_seed(job.seed)
-        model, source = _new(job.kind, job.settings)
+        torch.manual_seed(run.seed)
+        model, source = _new(run.kind, run.settings)
         with contextlib.suppress(AttributeError):  # the card is ours
             model.model_card_data.generate_widget_examples = False
             model.model_card_data.set_widget_examples = _nothing
         facts["model"] = source.describe()
-        history = _train(job, model)
+        history = _train(run, model)
         with tempfile.TemporaryDirectory() as folder:
             model.save_pretrained(folder, create_model_card=False)
             files = folder_files(Path(folder), ENCODER)
-    vector = partial(_vectors, job.kind, model, job.found)
-    if job.kind == "cross-encoder":
+    vector = partial(_vectors, run.kind, model, run.examples)
+    if run.kind == "cross-encoder":
         return CrossEncoderReranker(model, facts=facts), files, history, vector
     from evenrank.rankers.encoder import Encoder
 
-    kept = job.checkpoint / "finished"
+    kept = run.checkpoint / "finished"
     shutil.rmtree(kept, ignore_errors=True)
     for name, content in files.items():
         place = kept / Path(name).relative_to(ENCODER)
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(content)
-    encoder = Encoder(kept, max_length=job.settings.max_length)
+    encoder = Encoder(kept, max_length=run.settings.max_length)
     return BiEncoderReranker(encoder, facts=facts), files, history, vector
 
 
@@ -174,20 +174,20 @@ def _nothing(dataset: Any) -> None:
     """In place of examples for the library's card, which it looks for with a bar of its own."""
 
 
-def _train(job: Job, model: Any) -> list[dict[str, float]]:
+def _train(run: TrainRun, model: Any) -> list[dict[str, float]]:
     """Train in place; RR@10 at each check."""
-    kind, recipe, result, checkpoint = job.kind, job.recipe, job.found, job.checkpoint
+    kind, recipe, result, checkpoint = run.kind, run.recipe, run.examples, run.checkpoint
     library = import_module(
         f"sentence_transformers.{'cross_encoder' if kind == 'cross-encoder' else 'sentence_transformer'}"
     )
     transformers = import_module("transformers")
-    rows = drawn_groups(result, recipe, job.seed)
+    rows = drawn_groups(result, recipe, run.seed)
     columns = _columns(kind, result, rows, texts=recipe.is_plain)
     dataset = import_module("datasets").Dataset.from_dict(columns)
-    batches = separate_batches(result, rows, recipe.batch, job.seed) if _in_batch(kind, recipe) else None
+    batches = separate_batches(result, rows, recipe.batch, run.seed) if _in_batch(kind, recipe) else None
     steps = -(-len(rows) // recipe.batch) if batches is None else len(batches)
     every = max(1, steps // (recipe.checks or 5))
-    asks = recipe.checks > 0
+    has_checks = recipe.checks > 0
     names = {
         "cross-encoder": ("CrossEncoderTrainer", "CrossEncoderTrainingArguments"),
         "bi-encoder": ("SentenceTransformerTrainer", "SentenceTransformerTrainingArguments"),
@@ -199,24 +199,24 @@ def _train(job: Job, model: Any) -> list[dict[str, float]]:
         per_device_train_batch_size=recipe.batch,
         learning_rate=recipe.rate,
         warmup_steps=max(1, round(recipe.warm_up * steps)),
-        eval_strategy="steps" if asks else "no",
-        eval_steps=every if asks else None,
+        eval_strategy="steps" if has_checks else "no",
+        eval_steps=every if has_checks else None,
         save_strategy="steps",
         save_steps=every,
         save_total_limit=2,
-        load_best_model_at_end=asks,
-        metric_for_best_model=_CHECK,
+        load_best_model_at_end=has_checks,
+        metric_for_best_model=_DEV_RR,
         greater_is_better=True,
         logging_steps=every,
         logging_nan_inf_filter=False,  # a loss that is no number has to be seen
-        seed=job.seed,
-        data_seed=job.seed,
+        seed=run.seed,
+        data_seed=run.seed,
         report_to="none",
         disable_tqdm=True,
         dataloader_pin_memory=False,
         **({} if batches is None else {"batch_sampler": partial(_fixed_batches, batches)}),
     )
-    heard = _listener(transformers, job.say, job.progress)
+    listener = _listener(transformers, run.say, run.progress)
     torch = import_module("torch")
 
     class Trainer(trainer_class):  # type: ignore[misc, valid-type]
@@ -231,27 +231,27 @@ def _train(job: Job, model: Any) -> list[dict[str, float]]:
         args=arguments,
         train_dataset=dataset,
         loss=_loss(kind, model) if recipe.is_plain else _group_loss(kind, model, recipe, result),
-        evaluator=_evaluator(kind, result, recipe) if asks else None,
-        callbacks=[heard, *([_stopper(transformers, recipe.patience)] if asks else [])],
+        evaluator=_evaluator(kind, result, recipe) if has_checks else None,
+        callbacks=[listener, *([_stopper(transformers, recipe.patience)] if has_checks else [])],
     )
     for default in (transformers.PrinterCallback, transformers.ProgressCallback):
         trainer.remove_callback(default)
     # The trainer keeps the weights of the model, not those of an adversary: such training begins anew.
-    can_resume = open_checkpoints(checkpoint, job.data) and not recipe.adversary
-    last = last_checkpoint(checkpoint, _CHECK, recipe.patience) if can_resume else None
+    can_resume = open_checkpoints(checkpoint, run.data) and not recipe.adversary
+    last = last_checkpoint(checkpoint, _DEV_RR, recipe.patience) if can_resume else None
     if last is not None:
-        job.say(f"{GOES_ON} step {last.name.rpartition('-')[2]} of {steps}")
+        run.say(f"{RESUMED} step {last.name.rpartition('-')[2]} of {steps}")
     trainer.train(resume_from_checkpoint=None if last is None else str(last))
     return [
-        {"step": float(each["step"]), "dev RR@10": float(each[_CHECK])}
+        {"step": float(each["step"]), "dev RR@10": float(each[_DEV_RR])}
         for each in trainer.state.log_history
-        if _CHECK in each
+        if _DEV_RR in each
     ]
 
 
-def drawn_groups(found: Examples, recipe: TransformerRecipe, seed: int) -> Any:
+def drawn_groups(examples: Examples, recipe: TransformerRecipe, seed: int) -> Any:
     """Rows of the groups, the relevant document first, for all epochs."""
-    positives, against = found.groups()
+    positives, against = examples.groups()
     if not positives:
         raise InputError("no training query has both a relevant document and another one")
     rows = []
@@ -270,15 +270,15 @@ def _in_batch(kind: str, recipe: TransformerRecipe) -> bool:
     return kind == "bi-encoder" and recipe.is_plain
 
 
-def separate_batches(found: Examples, rows: Any, size: int, seed: int) -> list[list[int]]:
+def separate_batches(examples: Examples, rows: Any, size: int, seed: int) -> list[list[int]]:
     """Batches of rows, drawn by the seed, in which no document is relevant to the query of another row.
 
     A batch without enough rows that fit together is smaller. Queries and documents are compared by their
     texts: a mirrored query without a gendered word is the same query.
     """
-    pairs = found.pairs
+    pairs = examples.pairs
     relevant: dict[str, set[str]] = {}
-    for row in np.flatnonzero(found.relevant).tolist():
+    for row in np.flatnonzero(examples.relevant).tolist():
         query = pairs.queries[pairs.query[row]]
         relevant.setdefault(query, set()).add(pairs.documents[pairs.document[row]])
     queries = [pairs.queries[pairs.query[row[0]]] for row in rows]
@@ -296,7 +296,7 @@ def separate_batches(found: Examples, rows: Any, size: int, seed: int) -> list[l
                 for other in batch
             )
             (batch if fits else later).append(row)
-            if len(batch) == size or looked == _LOOKED:
+            if len(batch) == size or looked == _LOOKAHEAD:
                 later += waiting[looked + 1 :]
                 break
         batches.append(batch)
@@ -318,15 +318,15 @@ def _fixed_batches(batches: list[list[int]], dataset: Any, **_: Any) -> Any:
     return FixedBatches(dataset, batch_size=max(map(len, batches)), drop_last=False)
 
 
-def _columns(kind: str, found: Examples, rows: Any, *, texts: bool) -> dict[str, list[Any]]:
+def _columns(kind: str, examples: Examples, rows: Any, *, texts: bool) -> dict[str, list[Any]]:
     """The groups as sentence-transformers wants them; without texts, the rows of their pairs are labels."""
-    pairs = found.pairs
+    pairs = examples.pairs
     queries = [pairs.queries[pairs.query[row[0]]] for row in rows]
     if not texts:
         return {"query": queries, "labels" if kind == "cross-encoder" else "label": rows.tolist()}
     documents = [[pairs.documents[pairs.document[i]] for i in row] for row in rows]
     if kind == "cross-encoder":
-        labels = [[_SURE] + [0.0] * (len(row) - 1) for row in rows]
+        labels = [[_RELEVANT_LABEL] + [0.0] * (len(row) - 1) for row in rows]
         return {"query": queries, "docs": documents, "labels": labels}
     columns: dict[str, list[Any]] = {"query": queries, "positive": [each[0] for each in documents]}
     for place in range(1, rows.shape[1]):
@@ -343,7 +343,7 @@ def _loss(kind: str, model: Any) -> Any:
     return losses.MultipleNegativesRankingLoss(model)
 
 
-def _group_loss(kind: str, model: Any, recipe: TransformerRecipe, found: Examples) -> Any:
+def _group_loss(kind: str, model: Any, recipe: TransformerRecipe, examples: Examples) -> Any:
     """The objective of a recipe that is not plain; its labels are the rows of the pairs of each group.
 
     It looks up texts, bias and what an adversary reads by these rows, which the columns of the library cannot
@@ -355,13 +355,13 @@ def _group_loss(kind: str, model: Any, recipe: TransformerRecipe, found: Example
         def forward(self, inputs: Any, labels: Any) -> Any:  # type: ignore[override]
             return super().forward(np.stack([np.asarray(each.cpu(), np.int64) for each in labels]))
 
-    return GroupLoss(model, partial(read_pairs, kind, found), recipe, found)
+    return GroupLoss(model, partial(read_pairs, kind, examples), recipe, examples)
 
 
-def read_pairs(kind: str, found: Examples, model: Any, rows: Any, with_vectors: bool) -> tuple[Any, Any]:
+def read_pairs(kind: str, examples: Examples, model: Any, rows: Any, with_vectors: bool) -> tuple[Any, Any]:
     """Scores of pairs, and the vectors that they are made of: of a bi-encoder both of them, side by side."""
     torch = import_module("torch")
-    pairs = found.pairs
+    pairs = examples.pairs
 
     def outputs(texts: list[Any]) -> Any:
         features = model.preprocess(texts)
@@ -385,29 +385,29 @@ def _on_device(feature: Any, model: Any) -> Any:
     return feature.to(model.device) if hasattr(feature, "to") else feature
 
 
-def _vectors(kind: str, model: Any, found: Examples, rows: Any) -> Any:
+def _vectors(kind: str, model: Any, examples: Examples, rows: Any) -> Any:
     """The vectors of pairs by a finished model, for a probe."""
     torch = import_module("torch")
     model.eval()
     items = []
     with torch.no_grad():
         for start in range(0, len(rows), _BATCH):
-            vectors = read_pairs(kind, found, model, rows[start : start + _BATCH], True)[1]
+            vectors = read_pairs(kind, examples, model, rows[start : start + _BATCH], True)[1]
             items.append(vectors.float().cpu().numpy())
     return np.concatenate(items)
 
 
-def _evaluator(kind: str, found: Examples, recipe: TransformerRecipe) -> Any:
+def _evaluator(kind: str, examples: Examples, recipe: TransformerRecipe) -> Any:
     """The library's own re-ranking evaluator on the candidates of the dev queries."""
-    rows = found.dev_rows(recipe.dev_depth)
+    rows = examples.dev_rows(recipe.dev_depth)
     samples = []
-    for query in np.unique(found.pairs.query[rows]).tolist():
-        own = rows[found.pairs.query[rows] == query]
-        texts = [found.pairs.documents[found.pairs.document[i]] for i in own]
-        good = [text for text, right in zip(texts, found.relevant[own], strict=True) if right]
-        bad = [text for text, right in zip(texts, found.relevant[own], strict=True) if not right]
+    for query in np.unique(examples.pairs.query[rows]).tolist():
+        own = rows[examples.pairs.query[rows] == query]
+        texts = [examples.pairs.documents[examples.pairs.document[i]] for i in own]
+        good = [text for text, right in zip(texts, examples.relevant[own], strict=True) if right]
+        bad = [text for text, right in zip(texts, examples.relevant[own], strict=True) if not right]
         if good and bad:  # a query without a relevant candidate counts 0 whatever the model does
-            samples.append({"query": found.pairs.queries[query], "positive": good, "negative": bad})
+            samples.append({"query": examples.pairs.queries[query], "positive": good, "negative": bad})
     if not samples:
         raise InputError("no dev query has a relevant document among its candidates; raise dev_depth")
     place = "cross_encoder" if kind == "cross-encoder" else "sentence_transformer"
@@ -443,7 +443,7 @@ def _listener(transformers: Any, say: Say, progress: Progress | None) -> Any:
                     raise DivergedError
 
         def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any = None, **rest: Any) -> None:
-            rr = (metrics or {}).get(_CHECK)
+            rr = (metrics or {}).get(_DEV_RR)
             if rr is not None:
                 loss = "" if self.loss is None else f"loss {self.loss:.4f}, "
                 step = f"step {state.global_step} of {state.max_steps}"
@@ -465,7 +465,7 @@ def _stopper(transformers: Any, patience: int) -> Any:
 
 def _waited(log: Iterable[Mapping[str, Any]]) -> int:
     """Checks since the best one."""
-    return checks_since_best(each[_CHECK] for each in log if _CHECK in each)
+    return checks_since_best(each[_DEV_RR] for each in log if _DEV_RR in each)
 
 
 @contextlib.contextmanager

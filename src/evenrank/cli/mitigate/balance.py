@@ -155,7 +155,7 @@ def _fill(
 ) -> None:
     """Add generated queries, and write the data set."""
     from evenrank.mitigate.balance import association_scores, fill
-    from evenrank.queries.generation.generating import read_generated
+    from evenrank.queries.generated import read_generated
     from evenrank.rankers.index import Index
 
     searched, built = Index.open(index), read_generated(generated)

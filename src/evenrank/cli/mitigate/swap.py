@@ -45,7 +45,7 @@ def swap_command(
     from evenrank.data.docs import open_docs
     from evenrank.data.files import format_suffix
     from evenrank.data.read import read_queries
-    from evenrank.mitigate.swapping import swap, write_docs, write_queries
+    from evenrank.mitigate.swap import swap, write_docs, write_queries
 
     if form is None:
         endings = {".jsonl": FileFormat.jsonl, ".ndjson": FileFormat.jsonl, ".parquet": FileFormat.parquet}

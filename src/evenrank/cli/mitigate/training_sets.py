@@ -87,11 +87,7 @@ def negatives_command(
     if ids and form is not None:
         raise InputError("--ids and --form are two forms of the file; choose one")
     measure = document_measure(bias)
-    by_labels = measure.VIEW is Groups and labels is not None
-    by_words = "tally" in measure.NEEDS or (measure.VIEW is Groups and not by_labels)
-    if ids and docs is not None and (tally is not None if by_words else by_labels):
-        told = "--tally has the words" if by_words else "--labels has the groups"
-        note(f"--docs is not read: {told}, and --ids writes no texts")
+    by_words = "tally" in measure.NEEDS or (measure.VIEW is Groups and labels is None)
     opened = None if docs is None else open_docs(docs, fields=split_names(fields), id_field=id_field)
     given: dict[str, Any] = {"labels": labels, "dictionary": dictionary, "missing": missing.value}
     counted = None
@@ -101,10 +97,6 @@ def negatives_command(
         source = docs if tally is None else None
         counted = coloured(tally, source, lexicon, tokenizer, fields=fields, id_field=id_field)
     else:
-        for name, value in (("--tally", tally), ("--lexicon", lexicon), ("--tokenizer", tokenizer)):
-            if value is not None:
-                seen = f"bias {bias}{' with --labels' if by_labels else ''}"
-                raise InputError(f"{name} is for word counts, which {seen} does not look at; leave it out")
         given["docs"] = opened
     result = negatives(
         run, qrels, counted, bias_lambda=bias_lambda, n=n, seed=seed, bias=measure, depth=depth, **given

@@ -21,7 +21,7 @@ from evenrank.data.read import read_queries
 from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure, Param, PerQuery, register
 from evenrank.measures.compare import Change
-from evenrank.measures.evaluate import labels_of, left_out
+from evenrank.measures.evaluate import left_out, subset_masks
 from evenrank.measures.explain import Attribution, largest_first, summed
 from evenrank.measures.gsr import slope
 from evenrank.measures.gsr.slope import DISCOUNTS, Fitted, Line, SlopeSummary
@@ -127,14 +127,7 @@ class Genderedness(View):
         """GSR of a run, over all its queries unless `only` chooses some."""
         study = self.studies[measure["stop_words"]]
         labels, only = self.inputs.genders, options.only or "all"
-        label = labels_of(study.query_ids, labels)
-        masks = {
-            other: (label == other).fill_null(False).to_numpy()
-            for other in label.drop_nulls().unique().sort().to_list()
-        }
-        chosen = np.ones(len(label), bool)
-        if only != "all":
-            chosen = masks.pop(only, ~chosen)
+        chosen, masks = subset_masks(study.query_ids, labels, only)
         depths = measure.depths(study.relevant, len(study.x))
         top = cut(study.lists[name], depths)
         fitted = study.fit(top, measure, chosen)

@@ -9,25 +9,30 @@ gender of a document.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import os
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from evenrank.data.docs import open_docs
-from evenrank.data.read import read_qrels, read_queries
+from evenrank.data.read import fingerprint, path_of, read_qrels, read_queries
 from evenrank.data.runs import read_run
 from evenrank.errors import InputError
-from evenrank.mitigate.swapping import swapper
-from evenrank.rankers.base import Progress, Say
+from evenrank.mitigate.negatives import negative_pairs
+from evenrank.mitigate.swap import swapper
+from evenrank.rankers.base import Say
 from evenrank.rankers.neural.candidates import Candidates, candidates
 from evenrank.show.numbers import counted
 from evenrank.stats.rounding import round_significant
+
+if TYPE_CHECKING:
+    from evenrank.rankers.index import Index
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -45,10 +50,10 @@ class Examples:
         All pairs; those of a query follow one another.
     relevant
         Whether each pair is judged relevant.
-    listed
+    is_candidate
         Whether each is among the first-stage candidates. A relevant document that is not was added, with
         the score that the first stage gives it.
-    against
+    is_negative
         Whether each may stand against a relevant document of its query.
     dev
         Whether the query of each row is held out, for early stopping.
@@ -58,29 +63,30 @@ class Examples:
         How one-sided the document of each pair is, from 0 to 1, for losses that look at it.
     twin
         For each pair the row of its twin, the same query with the mirrored document; −1 if it has none.
-    reads
-        What an adversary is to read off each pair, from 0 on.
+    adversary_labels
+        The class that an adversary predicts for each pair, from 0 on.
     """
 
     pairs: Candidates
     relevant: Flags
-    listed: Flags
-    against: Flags
+    is_candidate: Flags
+    is_negative: Flags
     dev: Flags
     left_out: dict[str, int]
     bias: npt.NDArray[np.float32] | None = None
     twin: Ints | None = None
-    reads: Ints | None = None
+    adversary_labels: Ints | None = None
 
     def groups(self) -> tuple[list[int], list[Ints]]:
         """The relevant pairs of training queries, and for each the rows of what can stand against it."""
         positives: list[int] = []
         negatives: list[Ints] = []
-        for rows in self._by_query():
+        queries = self.pairs.query
+        for rows in np.split(np.arange(len(queries)), np.flatnonzero(np.diff(queries)) + 1):
             if self.dev[self.pairs.query[rows[0]]]:
                 continue
             good = rows[self.relevant[rows]]
-            against = rows[self.against[rows]]
+            against = rows[self.is_negative[rows]]
             if len(against):
                 positives += good.tolist()
                 negatives += [against] * len(good)
@@ -110,7 +116,7 @@ class Examples:
         documents = [text for text, given in texts if given != mirrored]
         return documents, [text for text, given, dev in requested if given != mirrored and not dev]
 
-    def told_left_out(self) -> list[str]:
+    def left_out_messages(self) -> list[str]:
         """Why queries or documents are not used, and how many: `1 query without negatives`."""
         return [
             counted(count, reason.replace("queries", "query").replace("documents", "document"), reason)
@@ -119,14 +125,11 @@ class Examples:
 
     def dev_rows(self, depth: int | None = None) -> Ints:
         """The candidates of the dev queries, as a re-ranker would get them; the first so many of each."""
-        rows: Ints = np.flatnonzero(self.dev[self.pairs.query] & self.listed)
-        if depth is None or not len(rows):
+        rows: Ints = np.flatnonzero(self.dev[self.pairs.query] & self.is_candidate)
+        if depth is None:
             return rows
         order = rows[np.lexsort((-self.pairs.first[rows], self.pairs.query[rows]))]
-        queries = self.pairs.query[order]
-        starts = np.flatnonzero(np.r_[True, queries[1:] != queries[:-1]])
-        places = np.arange(len(order)) - np.repeat(starts, np.diff(np.r_[starts, len(order)]))
-        kept: Ints = np.sort(order[places < depth])
+        kept: Ints = np.sort(order[_places_in_query(self.pairs.query[order]) < depth])
         return kept
 
     def rr(self, rows: Ints, scores: npt.NDArray[Any]) -> float:
@@ -136,8 +139,7 @@ class Examples:
         )
         ranked = rows[order]
         queries = self.pairs.query[ranked]
-        starts = np.flatnonzero(np.r_[True, queries[1:] != queries[:-1]])
-        places = np.arange(len(ranked)) - np.repeat(starts, np.diff(np.r_[starts, len(ranked)]))
+        places = _places_in_query(queries)
         hits = np.flatnonzero(self.relevant[ranked] & (places < 10))
         _, first = np.unique(queries[hits], return_index=True)
         total = int(self.dev.sum())
@@ -149,32 +151,96 @@ class Examples:
         ranks[order] = np.arange(len(order))
         return ranks
 
-    def _by_query(self) -> list[Ints]:
-        order = np.argsort(self.pairs.query, kind="stable")
-        edges = np.flatnonzero(np.diff(self.pairs.query[order])) + 1
-        return np.split(order, edges) if len(order) else []
+
+def _places_in_query(queries: Ints) -> Ints:
+    """The place of each row, from 0 on, among those of its query, which follow one another."""
+    starts = np.flatnonzero(np.r_[True, queries[1:] != queries[:-1]])
+    return np.arange(len(queries)) - np.repeat(starts, np.diff(np.r_[starts, len(queries)]))
 
 
-class Job(NamedTuple):
-    """One ranker to be trained.
+class Prepared(NamedTuple):
+    """Training data, and where it comes from; of negatives that were named, which."""
 
-    ``data`` is all that decides the training: a checkpoint with the same is gone on with. ``config`` becomes
-    the file of the model's folder; what is found out on the way is added to its ``facts``.
-    """
-
-    kind: str
-    settings: Any
-    recipe: Any
-    found: Examples
-    seed: int
-    checkpoint: Path
-    data: Mapping[str, Any]
-    config: dict[str, Any]
-    say: Say
-    progress: Progress | None
+    examples: Examples
+    first_stage: dict[str, Any]
+    collection: dict[str, Any]
+    negatives: dict[str, Any] | None = None
 
 
-def examples(
+def prepared(
+    docs: Any,
+    queries: Any,
+    qrels: Any,
+    *,
+    run: Any = None,
+    index: Index | None = None,
+    negatives: Any = None,
+    depth: int = 100,
+    dev_share: float = 0.1,
+    dev_most: int = 300,
+    seed: int = 0,
+    say: Say = lambda text: None,
+) -> Prepared:
+    """The training data of :func:`train_ranker`, to train several rankers on the same."""
+    collection, requested, judged = open_docs(docs), read_queries(queries), read_qrels(qrels)
+    if index is not None and index.provenance["input"]["fingerprint"] != collection.fingerprint():
+        say("the index is of another file or table than is given: it finds and scores by its own texts")
+    deep = depth if negatives is None else max(depth, 1000)  # the scores of what is named are asked for
+    named = None if negatives is None else negative_pairs(negatives)
+    first, scores, stage = _first_stage(collection, requested, judged, run, index, deep, say)
+    result = make_examples(
+        first,
+        collection,
+        requested,
+        judged,
+        depth=depth,
+        dev_share=dev_share,
+        dev_most=dev_most,
+        seed=seed,
+        scores=scores,
+        negatives=named,
+        negatives_path=path_of(negatives),
+    )
+    for each in result.left_out_messages():
+        say(f"left out: {each}")
+    of_named = None if named is None else _negative_facts(named, path_of(negatives))
+    return Prepared(result, stage, collection.describe(), of_named)
+
+
+def _negative_facts(pairs: pl.DataFrame, path: str | os.PathLike[str] | None) -> dict[str, Any]:
+    """What to know of named negatives later: how many there are, from which file, and their fingerprint."""
+    result = {"queries": pairs["query_id"].n_unique(), "pairs": len(pairs)}
+    file = {} if path is None else {"file": Path(path).name}
+    return {**result, **file, "fingerprint": fingerprint([pairs.select("query_id", "doc_id")])}
+
+
+def _first_stage(
+    docs: Any, requested: pl.DataFrame, judged: pl.DataFrame, run: Any, index: Any, depth: int, say: Say
+) -> tuple[Any, Scores | None, dict[str, Any]]:
+    """The run, where to ask for the scores of other pairs, and its provenance."""
+    if run is not None:
+        name = Path(run).name if isinstance(run, (str, os.PathLike)) else "run"
+        return read_run(run), None, {"run": name}
+    from evenrank.rankers.indexing import cached_index
+    from evenrank.rankers.lexical import bm25 as make_bm25
+
+    searched = cached_index(docs, say) if index is None else index
+    bm25 = make_bm25(searched)
+    relevant = judged.filter(pl.col("relevance") > 0).select("query_id")
+    used = requested.join(relevant, on="query_id", how="semi", maintain_order="left")
+    if used.is_empty():
+        raise InputError("no query has a relevant document; do the ids of queries and qrels agree?")
+
+    described = {key: bm25.describe()[key] for key in ("name", "settings")}
+    result = bm25.rank(used, depth=depth)
+    if result.is_empty():
+        raise InputError(
+            "nothing is found for any query; do index and queries belong together?", path=searched.path
+        )
+    return result, partial(bm25.scores, requested), described
+
+
+def make_examples(
     run: Any,
     docs: Any,
     queries: Any,
@@ -232,7 +298,7 @@ def examples(
     outside, unscored = _outside(good, listed, whole, scores)
     extra = None
     if negatives is not None:
-        extra = _given(
+        extra = _named_negatives(
             negatives, good, known, partial(_outside, negatives, listed, whole, scores), negatives_path
         )
     left_out = {
@@ -253,7 +319,7 @@ def examples(
         these = negatives.select(*both, named=True)
         named = order.join(these, on=both, how="left", maintain_order="left")
         against &= named["named"].fill_null(False).to_numpy()
-    dev = _drawn(pairs.query_ids, good, dev_share, dev_most, seed)
+    dev = _dev_queries(pairs.query_ids, good, dev_share, dev_most, seed)
     answered_by, opposed = (np.unique(pairs.query[each]) for each in (flags["relevant"].to_numpy(), against))
     left_out["queries without negatives"] = len(np.setdiff1d(answered_by[~dev[answered_by]], opposed))
     return Examples(
@@ -282,7 +348,7 @@ def _outside(
     return frame.select("query_id", "doc_id", pl.col("score").cast(pl.Float64)), unknown
 
 
-def _given(
+def _named_negatives(
     negatives: pl.DataFrame, good: pl.DataFrame, known: set[str], beyond: Any, path: Any
 ) -> pl.DataFrame:
     """Negatives that were named, beyond the candidates; what cannot be one is named with its line."""
@@ -315,7 +381,7 @@ def _given(
     return pl.DataFrame(result.with_columns(listed=pl.lit(False)))
 
 
-def _drawn(query_ids: list[str], good: pl.DataFrame, share: float, most: int, seed: int) -> Flags:
+def _dev_queries(query_ids: list[str], good: pl.DataFrame, share: float, most: int, seed: int) -> Flags:
     """Which queries are held out: drawn by the seed, whatever the order of the queries.
 
     Queries with a relevant document in common stay together. Else a model that remembers which documents
@@ -329,11 +395,11 @@ def _drawn(query_ids: list[str], good: pl.DataFrame, share: float, most: int, se
         raise InputError("one query cannot be split into training and dev; give more queries")
     order = np.argsort(np.array(query_ids, dtype=object))
     order = order[np.random.default_rng([seed, 2]).permutation(len(order))]
-    together = _together(query_ids, good)
-    sizes = np.bincount(together).tolist()
+    component = _connected(query_ids, good)
+    sizes = np.bincount(component).tolist()
     chosen: set[int] = set()
     left = count
-    for group in dict.fromkeys(together[order].tolist()):
+    for group in dict.fromkeys(component[order].tolist()):
         if sizes[group] <= left:
             chosen.add(group)
             left -= sizes[group]
@@ -341,11 +407,11 @@ def _drawn(query_ids: list[str], good: pl.DataFrame, share: float, most: int, se
                 break
     if 2 * left > count:
         return np.isin(np.arange(len(query_ids)), order[:count])
-    dev: Flags = np.isin(together, list(chosen))
+    dev: Flags = np.isin(component, list(chosen))
     return dev
 
 
-def _together(query_ids: list[str], good: pl.DataFrame) -> Ints:
+def _connected(query_ids: list[str], good: pl.DataFrame) -> Ints:
     """For each query the number of its group: those that relevant documents tie to one another."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -368,24 +434,24 @@ def unmirrored(ids: list[str]) -> Flags:
     return np.array([not each.endswith(MARK) for each in ids], bool)
 
 
-def augmented(found: Examples, *, lexicon: Any = None) -> Examples:
+def augmented(examples: Examples, *, lexicon: Any = None) -> Examples:
     """With a mirrored copy of every training query that has a text which its mirroring changes.
 
     The copies keep judgments and first-stage scores of the originals. Dev queries are not copied.
 
     Parameters
     ----------
-    found
+    examples
         The training data.
     lexicon
         The words that the rankings will be measured with, as in :func:`evenrank.swap`.
     """
-    pairs = found.pairs
-    queries, turned = _mirrors(pairs.queries, lexicon), _Documents(pairs, lexicon)
+    pairs = examples.pairs
+    queries, mirrored = _mirrors(pairs.queries, lexicon), _Documents(pairs, lexicon)
     changed = np.array([new != old for new, old in zip(queries, pairs.queries, strict=True)], bool)
     touched = np.zeros(len(pairs.queries), bool)
-    np.logical_or.at(touched, pairs.query, turned.changed[pairs.document])
-    copied = np.flatnonzero((changed | touched) & ~found.dev)
+    np.logical_or.at(touched, pairs.query, mirrored.changed[pairs.document])
+    copied = np.flatnonzero((changed | touched) & ~examples.dev)
     place = np.full(len(pairs.queries), -1)
     place[copied] = len(pairs.queries) + np.arange(len(copied))
     rows = np.flatnonzero(place[pairs.query] >= 0)
@@ -393,32 +459,34 @@ def augmented(found: Examples, *, lexicon: Any = None) -> Examples:
     more = Candidates(
         [*pairs.query_ids, *(pairs.query_ids[i] + MARK for i in copied)],
         [*pairs.queries, *(queries[i] for i in copied)],
-        turned.doc_ids,
-        turned.documents,
+        mirrored.doc_ids,
+        mirrored.documents,
         np.concatenate([pairs.query, place[pairs.query[rows]]]),
-        np.concatenate([pairs.document, turned.place[pairs.document[rows]]]),
+        np.concatenate([pairs.document, mirrored.place[pairs.document[rows]]]),
         np.concatenate([pairs.first, pairs.first[rows]]),
     )
     return replace(
-        found,
+        examples,
         pairs=more,
-        relevant=np.concatenate([found.relevant, found.relevant[rows]]),
-        listed=np.concatenate([found.listed, found.listed[rows]]),
-        against=np.concatenate([found.against, found.against[rows]]),
-        dev=np.concatenate([found.dev, np.zeros(len(copied), bool)]),
-        bias=None if found.bias is None else np.concatenate([found.bias, found.bias[rows]]),
+        relevant=np.concatenate([examples.relevant, examples.relevant[rows]]),
+        is_candidate=np.concatenate([examples.is_candidate, examples.is_candidate[rows]]),
+        is_negative=np.concatenate([examples.is_negative, examples.is_negative[rows]]),
+        dev=np.concatenate([examples.dev, np.zeros(len(copied), bool)]),
+        bias=None if examples.bias is None else np.concatenate([examples.bias, examples.bias[rows]]),
     )
 
 
-def twinned(found: Examples, *, lexicon: Any = None) -> Examples:
+def twinned(examples: Examples, *, lexicon: Any = None) -> Examples:
     """With a twin for every candidate of a training query whose document changes when it is mirrored.
 
     Twins are neither candidates nor negatives: they are only compared with their originals.
     """
-    pairs = found.pairs
-    turned = _Documents(pairs, lexicon)
+    pairs = examples.pairs
+    mirrored = _Documents(pairs, lexicon)
     rows = np.flatnonzero(
-        turned.changed[pairs.document] & ~found.dev[pairs.query] & (found.against | found.relevant)
+        mirrored.changed[pairs.document]
+        & ~examples.dev[pairs.query]
+        & (examples.is_negative | examples.relevant)
     )
     twin = np.full(len(pairs) + len(rows), -1)
     twin[rows] = len(pairs) + np.arange(len(rows))
@@ -427,26 +495,26 @@ def twinned(found: Examples, *, lexicon: Any = None) -> Examples:
     where[order] = np.arange(len(order))
     moved = np.where(twin >= 0, where[twin], -1)[order]
 
-    def laid(values: Any, of_twins: Any) -> Any:
+    def arrange(values: Any, of_twins: Any) -> Any:
         return np.concatenate([values, of_twins])[order]
 
     none = np.zeros(len(rows), bool)
     more = Candidates(
         pairs.query_ids,
         pairs.queries,
-        turned.doc_ids,
-        turned.documents,
-        laid(pairs.query, pairs.query[rows]),
-        laid(pairs.document, turned.place[pairs.document[rows]]),
-        laid(pairs.first, pairs.first[rows]),
+        mirrored.doc_ids,
+        mirrored.documents,
+        arrange(pairs.query, pairs.query[rows]),
+        arrange(pairs.document, mirrored.place[pairs.document[rows]]),
+        arrange(pairs.first, pairs.first[rows]),
     )
     return replace(
-        found,
+        examples,
         pairs=more,
-        relevant=laid(found.relevant, none),
-        listed=laid(found.listed, none),
-        against=laid(found.against, none),
-        bias=None if found.bias is None else laid(found.bias, found.bias[rows]),
+        relevant=arrange(examples.relevant, none),
+        is_candidate=arrange(examples.is_candidate, none),
+        is_negative=arrange(examples.is_negative, none),
+        bias=None if examples.bias is None else arrange(examples.bias, examples.bias[rows]),
         twin=moved,
     )
 
@@ -462,13 +530,15 @@ class _Documents:
     place: Ints
 
     def __init__(self, pairs: Candidates, lexicon: Any) -> None:
-        turned = _mirrors(pairs.documents, lexicon)
-        self.changed = np.array([new != old for new, old in zip(turned, pairs.documents, strict=True)], bool)
+        mirrored = _mirrors(pairs.documents, lexicon)
+        self.changed = np.array(
+            [new != old for new, old in zip(mirrored, pairs.documents, strict=True)], bool
+        )
         new = np.flatnonzero(self.changed)
-        self.place = np.arange(len(turned))
-        self.place[new] = len(turned) + np.arange(len(new))
+        self.place = np.arange(len(mirrored))
+        self.place[new] = len(mirrored) + np.arange(len(new))
         self.doc_ids = [*pairs.doc_ids, *(pairs.doc_ids[i] + MARK for i in new)]
-        self.documents = [*pairs.documents, *(turned[i] for i in new)]
+        self.documents = [*pairs.documents, *(mirrored[i] for i in new)]
 
 
 def _mirrors(texts: list[str], lexicon: Any) -> list[str]:

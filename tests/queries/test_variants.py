@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import evenrank as er
 from evenrank.errors import InputError
-from evenrank.queries.rewriting import learned, shipped
+from evenrank.queries.variants import learned, shipped
 
 
 @pytest.mark.parametrize(
