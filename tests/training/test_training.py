@@ -24,7 +24,7 @@ from safetensors.numpy import load_file  # noqa: E402
 from evenrank.rankers.neural.interaction import random_vectors  # noqa: E402
 from evenrank.rankers.neural.saved import open_ranker  # noqa: E402
 from evenrank.training import train_ranker  # noqa: E402
-from evenrank.training.card import chosen_weight  # noqa: E402
+from evenrank.training.card import chosen_weight, compact  # noqa: E402
 from evenrank.training.dataset import Examples, make_examples, prepared  # noqa: E402
 from evenrank.training.trainer import Trained  # noqa: E402
 
@@ -255,7 +255,7 @@ def test_rr_on_dev_queries_is_that_of_ir_measures() -> None:
     )
     rows = found.dev_rows()
     scores = np.random.default_rng(0).integers(5, size=len(rows)).astype(float)  # with many ties
-    run = found.pairs.rows(rows).run(scores)
+    run = compact(found, rows).run(scores)
     judged = read_qrels(DATA / "qrels.txt").filter(pl.col("query_id").is_in(run["query_id"].to_list()))
     expected = er.measure(run, [er.RR @ 10], qrels=judged, confidence=None)[er.RR @ 10].value
     assert found.rr(rows, scores) == pytest.approx(expected)

@@ -51,20 +51,8 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.query)
 
-    def rows(self, chosen: Ints) -> Candidates:
-        """Only these pairs, with all texts."""
-        return Candidates(
-            self.query_ids,
-            self.queries,
-            self.doc_ids,
-            self.documents,
-            self.query[chosen],
-            self.document[chosen],
-            self.first[chosen],
-        )
-
     def run(self, scores: Doubles) -> pl.DataFrame:
-        """A run table of the pairs with these scores."""
+        """Return a run table of the pairs with these scores."""
         return read_run(
             pl.DataFrame(
                 {
@@ -79,7 +67,7 @@ class Candidates:
 def candidates(
     run: Any, docs: Any, queries: Any, *, depth: int | None = None, named: Sequence[Any] = ()
 ) -> Candidates:
-    """The pairs of a run with their texts.
+    """Return the pairs of a run with their texts.
 
     Parameters
     ----------
@@ -131,10 +119,8 @@ def candidates(
 
 
 def _places(column: pl.Series, known: list[str]) -> Ints:
-    """Where each id stands among the known ones."""
-    places = pl.DataFrame({"id": known, "place": np.arange(len(known))})
-    joined = column.alias("id").to_frame().join(places, on="id", how="left", maintain_order="left")
-    return np.array(joined["place"].to_numpy(), np.int64)  # a copy, which torch may write to
+    """Return where each id stands among the known ones."""
+    return column.cast(pl.Enum(known)).to_physical().to_numpy().astype(np.int64)
 
 
 _SCORED = 512  # pairs scored at a time
@@ -149,13 +135,13 @@ class Pairs(Protocol):
 
 
 def batch_for(module: nn.Module, pairs: Pairs, rows: Ints) -> tuple[Tensor, ...]:
-    """These pairs as the arguments of a module, on its device."""
+    """Return these pairs as the arguments of a module, on its device."""
     device = next(module.parameters()).device
     return tuple(each.to(device) for each in pairs.batch(rows))
 
 
 def scored(module: nn.Module, pairs: Pairs, rows: Ints, progress: Progress | None = None) -> npt.NDArray[Any]:
-    """The scores of these pairs; worked on in batches of like length."""
+    """Return the scores of these pairs; worked on in batches of like length."""
     import torch
 
     module.eval()
@@ -179,10 +165,10 @@ class FirstStage:
 
     @classmethod
     def among(cls, scores: npt.NDArray[np.float64]) -> FirstStage:
-        """Mean and deviation of these."""
+        """Return mean and deviation of these."""
         spread = float(scores.std()) if len(scores) else 1.0
         return cls(float(scores.mean()) if len(scores) else 0.0, spread or 1.0)
 
     def of(self, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
-        """Scores on this scale."""
+        """Return the scores on this scale."""
         return ((scores - self.mean) / self.deviation).astype(np.float32)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from evenrank.rankers.neural.interaction import Interaction, InteractionSettings, Match
-from evenrank.rankers.neural.knrm import Kernels, weights
+from evenrank.rankers.neural.interaction import Interaction, InteractionSettings, Match, unit
+from evenrank.rankers.neural.knrm import Kernels
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,11 +20,9 @@ class ConvKNRMSettings(InteractionSettings):
     query's words.
     """
 
-    LEAST = MappingProxyType({"kernels": 2})
-
     ngrams: int = 3
     filters: int = 64
-    kernels: int = 11
+    kernels: int = field(default=11, metadata={"least": 2})
     width: float = 0.1
 
 
@@ -44,20 +41,19 @@ class ConvKNRM(Interaction):
     def relevance(self, match: Match) -> Tensor:
         queries = [self._ngrams(match.query, place) for place in range(self.settings.ngrams)]
         documents = [self._ngrams(match.document, place) for place in range(self.settings.ngrams)]
-        counting = weights(self, match)
+        weights = self.word_weights(match)
         features = [
-            self.kernels(torch.bmm(q, d.transpose(1, 2)), match.query_mask, match.document_mask, counting)
+            self.kernels(torch.bmm(q, d.transpose(1, 2)), match.document_mask, weights)
             for q in queries
             for d in documents
         ]
         if self.settings.exact_match:
-            same = match.exact.sum(2).log1p() * counting
+            same = match.exact.sum(2).log1p() * weights
             features.append(same.sum(1, keepdim=True))
         score: Tensor = self.line(torch.cat(features, 1)).squeeze(1)
         return score
 
     def _ngrams(self, words: Tensor, place: int) -> Tensor:
-        """Vectors of length 1 for the n-gram that begins at each word."""
+        """Return vectors of length 1 for the n-gram that begins at each word."""
         padded = nn.functional.pad(words.transpose(1, 2), (0, place))
-        built = torch.relu(self.convolutions[place](padded)).transpose(1, 2)
-        return built / built.norm(dim=2, keepdim=True).clamp(min=1e-9)
+        return unit(torch.relu(self.convolutions[place](padded)).transpose(1, 2))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from evenrank.rankers.neural.interaction import Interaction, InteractionSettings, Match
+from evenrank.rankers.neural.interaction import Interaction, InteractionSettings, Match, word_shares
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,10 +20,8 @@ class DRMMSettings(InteractionSettings):
     are.
     """
 
-    LEAST = MappingProxyType({"bins": 2})
-
     train_embeddings: bool = False
-    bins: int = 30
+    bins: int = field(default=30, metadata={"least": 2})
     hidden: int = 5
 
 
@@ -43,23 +40,18 @@ class DRMM(Interaction):
         self.gate = nn.Linear(1 if settings.idf else vectors.shape[1], 1, bias=False)
         self.scale = nn.Parameter(torch.ones(1))  # the tanh holds scores within ±1; a softmax loss needs more
 
-    @property
-    def trains_embeddings(self) -> bool:
-        return False
-
     def relevance(self, match: Match) -> Tensor:
         matched = self.network(self._histograms(match)).squeeze(2)
-        gate = self.gate(match.idf.unsqueeze(2) if self.settings.idf else match.query).squeeze(2)
-        gate = gate.masked_fill(match.query_mask == 0, -1e9).softmax(1)
-        return self.scale * (gate * matched * match.query_mask).sum(1)
+        values = self.gate(match.idf.unsqueeze(2) if self.settings.idf else match.query).squeeze(2)
+        return self.scale * (word_shares(values, match) * matched).sum(1)
 
     @torch.no_grad()
     def _histograms(self, match: Match) -> Tensor:
-        """ln(1 + n) for each bin: equal parts of [−1, 1), and the last bin for exact matches."""
+        """Return ln(1 + n) for each bin: equal parts of [−1, 1), and the last bin for exact matches."""
         ordinary = self.bins - 1 if self.settings.exact_match else self.bins
         place = ((match.cosine.clamp(-1, 1) + 1) / 2 * ordinary).long().clamp(max=ordinary - 1)
         if self.settings.exact_match:
             place = torch.where(match.exact > 0, ordinary, place)
-        counts = torch.zeros(*place.shape[:2], self.bins)
+        counts = torch.zeros(*place.shape[:2], self.bins, device=place.device)
         counts.scatter_add_(2, place, match.document_mask.unsqueeze(1).expand(place.shape).contiguous())
         return counts.log1p()

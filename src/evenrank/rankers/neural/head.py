@@ -10,9 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from evenrank.errors import InputError
-from evenrank.rankers.neural.candidates import Candidates, FirstStage
+from evenrank.rankers.neural.candidates import Candidates, FirstStage, Ints
 
-Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
 
 
@@ -64,11 +63,11 @@ class Head(nn.Module):
         self.first_stage = nn.Parameter(torch.ones(1), requires_grad=settings.with_first_stage)
 
     def forward(self, query: Tensor, document: Tensor, first: Tensor) -> Tensor:
-        """Scores of pairs: vectors of length 1, and scaled first-stage scores."""
+        """Return the scores of pairs: of vectors of length 1, and scaled first-stage scores."""
         return self.score_and_vector(query, document, first)[0]
 
     def score_and_vector(self, query: Tensor, document: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
-        """The scores, and the hidden layer that they are made of."""
+        """Return the scores, and the hidden layer that they are made of."""
         product = query * document
         scaled = np.sqrt(query.shape[1])  # the numbers of a unit vector are small
         hidden = torch.relu(self.read(torch.cat([query, document, product * scaled], 1) * scaled))
@@ -85,11 +84,11 @@ class VectorPairs:
         self._queries, self._documents = queries, documents
 
     def size(self, rows: Ints) -> Ints:
-        """All pairs are alike."""
+        """Return 0 for each: all pairs are alike."""
         return np.zeros(len(rows), np.int64)
 
     def batch(self, rows: Ints) -> tuple[Tensor, Tensor, Tensor]:
-        """These pairs as the arguments of a model."""
+        """Return these pairs as the arguments of a model."""
         return (
             torch.from_numpy(self._queries[self.query[rows]]),
             torch.from_numpy(self._documents[self.document[rows]]),

@@ -9,11 +9,10 @@ with a weight that is learned.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,12 +20,12 @@ import torch
 from torch import Tensor, nn
 
 from evenrank.errors import InputError, check_whole
-from evenrank.rankers.neural.candidates import Candidates, FirstStage
+from evenrank.rankers.neural.candidates import Candidates, FirstStage, Ints
 from evenrank.text.tokens import tokens
 
-Ints = npt.NDArray[np.int64]
-_MOST = 10_000
-"""Of anything that a model has several of; more would not fit into memory."""
+PADDING = 0
+_LARGEST = 10_000
+"""The largest value of a setting; more of anything would not fit into memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,16 +54,13 @@ class InteractionSettings:
     query_words: int = 24
     document_words: int = 150
 
-    LEAST: ClassVar[Mapping[str, int]] = {}
-    """The least value of settings of which 1 is too few."""
-
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
             if field.type == "int":
-                check_whole(field.name, value, least=self.LEAST.get(field.name, 1), most=_MOST)
-            elif field.type == "float" and not (isinstance(value, int | float) and 0 < value <= _MOST):
-                raise InputError(f"{field.name} is {value!r}; it must be above 0, at most {_MOST}")
+                check_whole(field.name, value, least=field.metadata.get("least", 1), most=_LARGEST)
+            elif field.type == "float" and not (isinstance(value, int | float) and 0 < value <= _LARGEST):
+                raise InputError(f"{field.name} is {value!r}; it must be above 0, at most {_LARGEST}")
 
 
 class Match(NamedTuple):
@@ -94,7 +90,7 @@ class Interaction(nn.Module):
         unknown = np.zeros((1, vectors.shape[1]), np.float32)
         table = np.concatenate([unknown, vectors.astype(np.float32), unknown])  # padding, words, unknown
         self.embedding = nn.Embedding.from_pretrained(
-            torch.from_numpy(table), freeze=not self.trains_embeddings, padding_idx=PADDING
+            torch.from_numpy(table), freeze=not settings.train_embeddings, padding_idx=PADDING
         )
         idf = np.concatenate([[0.0], vocabulary.idf, [vocabulary.unknown_idf]]) / vocabulary.unknown_idf
         self.register_buffer("word_idf", torch.from_numpy(idf.astype(np.float32)))
@@ -102,36 +98,41 @@ class Interaction(nn.Module):
         if settings.with_first_stage:
             self.first_stage = nn.Parameter(torch.ones(1))
 
-    @property
-    def trains_embeddings(self) -> bool:
-        """Whether training changes the word vectors."""
-        return bool(self.settings.train_embeddings)
-
     def forward(self, query: Tensor, document: Tensor, first: Tensor) -> Tensor:
-        """Scores of pairs: word numbers of query and document, and scaled first-stage scores."""
+        """Return the scores of pairs: word numbers of query and document, and scaled first-stage scores."""
         score = self.relevance(self.match(query, document))
         return score + self.first_stage * first if self.settings.with_first_stage else score
 
     def relevance(self, match: Match) -> Tensor:
-        """The model of the paper."""
+        """Return the scores that the model of the paper gives."""
         raise NotImplementedError
 
     def match(self, query: Tensor, document: Tensor) -> Match:
-        """Word against word. A word without a vector is like itself, and like no other."""
+        """Compare each word with each. A word without a vector is like itself, and like no other."""
         q_mask, d_mask = (query != PADDING).float(), (document != PADDING).float()
         exact = (query.unsqueeze(2) == document.unsqueeze(1)).float()
         exact = exact * q_mask.unsqueeze(2) * d_mask.unsqueeze(1)
         q_place, d_place = query.clamp(max=self.unknown), document.clamp(max=self.unknown)
         q, d = self.embedding(q_place), self.embedding(d_place)
-        cosine = torch.bmm(_unit(q), _unit(d).transpose(1, 2))
+        cosine = torch.bmm(unit(q), unit(d).transpose(1, 2))
         strange = (q_place == self.unknown).unsqueeze(2) | (d_place == self.unknown).unsqueeze(1)
         cosine = torch.where(strange, exact, cosine)
         idf = self.word_idf[q_place]
         return Match(cosine, exact, q_mask, d_mask, idf, q, d)
 
+    def word_weights(self, match: Match) -> Tensor:
+        """Return what each word of the query counts."""
+        return match.query_mask * match.idf if self.settings.idf else match.query_mask
 
-def _unit(vectors: Tensor) -> Tensor:
-    return vectors / vectors.norm(dim=-1, keepdim=True).clamp(min=1e-9)
+
+def unit(vectors: Tensor) -> Tensor:
+    """Return the vectors scaled to length 1."""
+    return nn.functional.normalize(vectors, dim=-1, eps=1e-9)
+
+
+def word_shares(values: Tensor, match: Match) -> Tensor:
+    """Return the share of each word of the query: a softmax over these values, 0 for padding."""
+    return values.masked_fill(match.query_mask == 0, -1e9).softmax(1) * match.query_mask
 
 
 class WordPairs:
@@ -149,12 +150,12 @@ class WordPairs:
         self._documents = padded(documents, max(1, int(self.lengths.max(initial=1))))
 
     def size(self, rows: Ints) -> Ints:
-        """How long the document of each pair is: pairs of like length make good batches."""
+        """Return how long the document of each pair is: pairs of like length make good batches."""
         values: Ints = self.lengths[self.document[rows]]
         return values
 
     def batch(self, rows: Ints) -> tuple[Tensor, Tensor, Tensor]:
-        """These pairs as the arguments of a model."""
+        """Return these pairs as the arguments of a model."""
         q, d = self.query[rows], self.document[rows]
         wide, long = max(1, int(self._widths[q].max())), max(3, int(self.lengths[d].max()))
         return (
@@ -165,7 +166,7 @@ class WordPairs:
 
 
 def random_vectors(words: int, dimension: int, seed: int) -> npt.NDArray[np.float32]:
-    """Vectors at random, of length around 1."""
+    """Return vectors at random, of length around 1."""
     drawn = np.random.default_rng([seed, 1]).standard_normal((words, dimension))
     return (drawn / np.sqrt(dimension)).astype(np.float32)
 
@@ -173,33 +174,16 @@ def random_vectors(words: int, dimension: int, seed: int) -> npt.NDArray[np.floa
 def given_vectors(
     vocabulary: Vocabulary, vectors: Any, seed: int
 ) -> tuple[npt.NDArray[np.float32], dict[str, Any]]:
-    """The vector of each word out of given ones, at random where they have none; and what to say of them."""
+    """Return the given vector of each word, a random one where there is none; and their provenance."""
     from evenrank.vectors import load
 
     opened = load(vectors)
-    built = random_vectors(len(vocabulary), opened.dimension, seed)
-    result = 0
-    for place, word in enumerate(vocabulary.words):
-        if word in opened:
-            built[place] = opened[word]
-            result += 1
-    facts = {"words with a vector": result, "words": len(vocabulary), **dict(opened.provenance)}
-    return built, facts
-
-
-PADDING = 0
-_ASCII_WORD = re.compile(r"(')?([a-z0-9]+)(?=(')?)")
-
-
-def words(text: str) -> list[str]:
-    """What :func:`evenrank.text.tokens.tokens` finds, quickly where a text is plain ASCII."""
-    if not text.isascii():
-        return tokens(text)
-    return [
-        word
-        for before, word, behind in _ASCII_WORD.findall(text.lower())
-        if len(word) > 1 or not (before or behind)
-    ]
+    table = random_vectors(len(vocabulary), opened.dimension, seed)
+    places = [place for place, word in enumerate(vocabulary.words) if word in opened]
+    for place in places:
+        table[place] = opened[vocabulary.words[place]]
+    facts = {"words with a vector": len(places), "words": len(vocabulary), **dict(opened.provenance)}
+    return table, facts
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,7 +218,7 @@ class Vocabulary:
         more: tuple[Iterable[str], Iterable[str]] = ((), ()),
         least: int = 2,
     ) -> Vocabulary:
-        """The words that stand in at least this many of the documents, and all words of the queries.
+        """Return the words that stand in at least this many of the documents, and all words of the queries.
 
         `more` are further documents and queries. Words that stand in them alone come last: how the other
         texts are read, and with which first vectors and idf, does not depend on them.
@@ -251,14 +235,14 @@ class Vocabulary:
         return cls(tuple(kept), idf, float(np.log1p(total)))
 
     def numbers(self, text: str, most: int, unknown: dict[str, int]) -> list[int]:
-        """The numbers of a text's first words.
+        """Return the numbers of a text's first words.
 
         Words that are not known get numbers above those of the vocabulary, kept in `unknown`, so that the
         same word is the same number in a query and in a document.
         """
         known: dict[str, int] = self._numbers  # type: ignore[attr-defined]
         rows = []
-        for word in words(text)[:most]:
+        for word in tokens(text)[:most]:
             number = known.get(word)
             if number is None:
                 number = unknown.setdefault(word, len(self.words) + 1 + len(unknown))
@@ -269,18 +253,18 @@ class Vocabulary:
 def _counted(
     documents: Iterable[str], queries: Iterable[str], least: int
 ) -> tuple[Counter[str], int, list[str]]:
-    """In how many documents words stand, how many there are, and the words to be known, in order."""
+    """Return in how many documents words stand, how many there are, and the words to be known, in order."""
     frequency: Counter[str] = Counter()
     total = 0
     for text in documents:
-        frequency.update(set(words(text)))
+        frequency.update(set(tokens(text)))
         total += 1
-    requested = {word for text in queries for word in words(text)}
+    requested = {word for text in queries for word in tokens(text)}
     return frequency, total, sorted({word for word, count in frequency.items() if count >= least} | requested)
 
 
 def padded(sequences: Sequence[Sequence[int]], width: int) -> npt.NDArray[np.int64]:
-    """Sequences as the rows of a matrix, filled up with padding."""
+    """Return sequences as the rows of a matrix, filled up with padding."""
     values = np.full((len(sequences), width), PADDING, np.int64)
     for row, sequence in enumerate(sequences):
         values[row, : len(sequence)] = sequence[:width]

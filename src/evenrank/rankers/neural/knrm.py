@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -19,9 +18,7 @@ class KNRMSettings(InteractionSettings):
     ``exact_match`` keeps the kernel at 1; ``idf`` weighs the query's words.
     """
 
-    LEAST = MappingProxyType({"kernels": 2})
-
-    kernels: int = 11
+    kernels: int = field(default=11, metadata={"least": 2})
     width: float = 0.1
 
 
@@ -34,14 +31,9 @@ class KNRM(Interaction):
         self.line = nn.Linear(len(self.kernels), 1)
 
     def relevance(self, match: Match) -> Tensor:
-        features = self.kernels(match.cosine, match.query_mask, match.document_mask, weights(self, match))
+        features = self.kernels(match.cosine, match.document_mask, self.word_weights(match))
         score: Tensor = self.line(features).squeeze(1)
         return score
-
-
-def weights(model: Interaction, match: Match) -> Tensor:
-    """What each word of the query counts."""
-    return match.query_mask * match.idf if model.settings.idf else match.query_mask
 
 
 class Kernels(nn.Module):
@@ -58,10 +50,10 @@ class Kernels(nn.Module):
     def __len__(self) -> int:
         return len(self.means)
 
-    def forward(self, similar: Tensor, query: Tensor, document: Tensor, counting: Tensor) -> Tensor:
-        """One feature for each kernel; `counting` is what each word of the query counts."""
+    def forward(self, similar: Tensor, document: Tensor, weights: Tensor) -> Tensor:
+        """Return a feature for each kernel; `weights` is what each word of the query counts."""
         near: Tensor = _SoftCounts.apply(similar, document, self.means, self.widths)
-        return (near.clamp(min=1e-10).log() * 0.1 * (counting * query).unsqueeze(2)).sum(1)
+        return (near.clamp(min=1e-10).log() * 0.1 * weights.unsqueeze(2)).sum(1)
 
 
 class _SoftCounts(torch.autograd.Function):

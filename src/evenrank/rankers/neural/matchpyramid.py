@@ -55,13 +55,15 @@ class MatchPyramid(Interaction):
 
 
 def _pooled(image: Tensor, lengths: Tensor, parts: int, dimension: int) -> Tensor:
-    """Dynamic max pooling: the true length of each image is cut into equal parts (§3.3 of the paper)."""
+    """Pool by the maximum: the true length of each image is cut into equal parts (§3.3 of the paper)."""
     lengths = lengths.clamp(min=1)
-    edges = torch.arange(parts + 1).unsqueeze(0) * lengths.unsqueeze(1) / parts
+    edges = torch.arange(parts + 1, device=image.device).unsqueeze(0) * lengths.unsqueeze(1) / parts
     begin = edges[:, :-1].floor().long()
     end = torch.maximum(edges[:, 1:].ceil().long(), begin + 1)
     reach = int((end - begin).max())
-    places = torch.minimum(begin.unsqueeze(2) + torch.arange(reach), (end - 1).unsqueeze(2))
+    places = torch.minimum(
+        begin.unsqueeze(2) + torch.arange(reach, device=image.device), (end - 1).unsqueeze(2)
+    )
     flat = places.flatten(1)
     if dimension == 3:
         index = flat[:, None, None, :].expand(-1, image.shape[1], image.shape[2], -1)

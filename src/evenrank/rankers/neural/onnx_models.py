@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from importlib import import_module
 from importlib.util import find_spec
 from io import StringIO
@@ -55,7 +55,6 @@ class OnnxModel:
     """
 
     def __init__(self, model: Any, fingerprint: str, backend: Backend) -> None:
-        check_backend(backend)
         self._model = model
         self._output = "scores" if hasattr(model, "predict") else "sentence_embedding"
         path = exported(model, fingerprint, self._output, small=backend == "onnx-int8")
@@ -69,26 +68,16 @@ class OnnxModel:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._model, name)
 
-    @property
-    def max_seq_length(self) -> int | None:
-        """Tokens that are looked at."""
-        result: int | None = self._model.max_seq_length
-        return result
-
-    @max_seq_length.setter
-    def max_seq_length(self, value: int) -> None:
-        self._model.max_seq_length = value
-
     def encode_query(self, texts: Sequence[str], **options: Any) -> npt.NDArray[np.float32]:
-        """The vectors of queries."""
+        """Return the vectors of queries."""
         return self._encoded(texts, self._prompt("query"), **options)
 
     def encode_document(self, texts: Sequence[str], **options: Any) -> npt.NDArray[np.float32]:
-        """The vectors of documents."""
+        """Return the vectors of documents."""
         return self._encoded(texts, self._prompt("document"), **options)
 
     def predict(self, pairs: Sequence[tuple[str, str]], batch_size: int = 64, **options: Any) -> Any:
-        """The scores of pairs."""
+        """Return the scores of pairs."""
         lengths = [len(query) + len(document) for query, document in pairs]
         return self._run(list(pairs), lengths, batch_size, None).reshape(-1)
 
@@ -121,8 +110,16 @@ class OnnxModel:
         return np.stack(parts) if parts else np.empty(width, np.float32)
 
 
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Suppress what the export prints, and its warnings."""
+    with redirect_stdout(StringIO()), redirect_stderr(StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
 def exported(model: Any, fingerprint: str, output: str, *, small: bool) -> Path:
-    """The file of a model for onnxruntime, written now if it is not there."""
+    """Return the file of a model for onnxruntime, written now if it is not there."""
     folder = cache_dir() / "onnx" / fingerprint
     whole, quantised = folder / "model.onnx", folder / "model-int8.onnx"
     if not whole.is_file():
@@ -131,8 +128,7 @@ def exported(model: Any, fingerprint: str, output: str, *, small: bool) -> Path:
     if small and not quantised.is_file():
         quantization = import_module("onnxruntime.quantization")
         part = quantised.with_name(f".{quantised.name}.{os.getpid()}.tmp")
-        with redirect_stdout(StringIO()), redirect_stderr(StringIO()), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with _quiet():
             quantization.quantize_dynamic(
                 whole, part, per_channel=True, weight_type=quantization.QuantType.QInt8
             )
@@ -161,13 +157,7 @@ def _write(model: Any, output: str, path: Path) -> None:
     ones = tuple(sample[name].repeat(2, 1) for name in names)
     free = {name: {0: "texts", 1: "tokens"} for name in names}
     try:
-        with (
-            torch.no_grad(),
-            redirect_stdout(StringIO()),
-            redirect_stderr(StringIO()),
-            warnings.catch_warnings(),
-        ):
-            warnings.simplefilter("ignore")
+        with torch.no_grad(), _quiet():
             torch.onnx.export(
                 Whole().eval(), ones, os.fspath(part), input_names=names, output_names=[output],
                 dynamic_axes=free | {output: {0: "texts"}}, opset_version=17, dynamo=False,

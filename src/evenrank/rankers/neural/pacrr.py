@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from evenrank.rankers.neural.interaction import Interaction, InteractionSettings, Match
+from evenrank.rankers.neural.interaction import Interaction, InteractionSettings, Match, word_shares
 
 _NONE = -1e9
 
@@ -59,15 +59,14 @@ class PACRR(Interaction):
             built = convolution(nn.functional.pad(image, (0, size, 0, size))).amax(1)  # over the filters
             signals.append(self._strongest(built, mask))
         if self.settings.idf:
-            share = match.idf.masked_fill(match.query_mask == 0, -1e9).softmax(1)
-            signals.append((share * match.query_mask).unsqueeze(2))
+            signals.append(word_shares(match.idf, match).unsqueeze(2))
         table = torch.cat(signals, 2)
         missing = self.settings.query_words - table.shape[1]
         score: Tensor = self.network(nn.functional.pad(table, (0, 0, 0, missing)).flatten(1)).squeeze(1)
         return score
 
     def _strongest(self, signal: Tensor, mask: Tensor) -> Tensor:
-        """The k largest values of each word of the query; 0 where the document has fewer words."""
+        """Return the k largest values of each word of the query; 0 where the document has fewer words."""
         wanted = self.settings.strongest
         kept = signal.masked_fill(mask == 0, _NONE).topk(min(wanted, signal.shape[2]), 2).values
         return nn.functional.pad(kept.masked_fill(kept == _NONE, 0.0), (0, wanted - kept.shape[2]))
