@@ -27,7 +27,6 @@ class Dictionary(View):
     """Documents as a dictionary sees them: how many female and male words of it they hold."""
 
     NEEDED = "the text of the documents; give docs"
-    READS = frozenset({"docs", "dictionary", "tokenizer"})
 
     @cached_property
     def tally(self) -> Any:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -169,25 +170,23 @@ def measured(inputs: Inputs, measures: Sequence[Measure], options: Options) -> M
                 rows += _measure_bias(view, name, run, options)
         if useful:
             rows += _measure_effectiveness(inputs, name, run, useful, options)
-        runs[name] = in_order_requested(rows, measures, options)
+        by_measure = {one.measure: one for one in rows}
+        runs[name] = tuple(
+            [
+                _absolute(m, by_measure[m.inner], options) if isinstance(m, Absolute) else by_measure[m]
+                for m in measures
+            ]
+        )
+    cautions = inputs.cautions(wanted)
+    most = max((m.left_out.get(NOT_IN_QUERIES, 0) for m in chain(*runs.values())), default=0)
+    if most:
+        others = "1 ranked or judged query is" if most == 1 else f"{most:,} ranked or judged queries are"
+        cautions.append(f"{others} not among the queries given, and left out.")
     return Measurements(
         runs=runs,
-        cautions=cautions(inputs, wanted, runs),
+        cautions=tuple(cautions),
         describe=partial(provenance, inputs, tuple(views.values()), options),
     )
-
-
-def cautions(
-    inputs: Inputs, measures: Sequence[Measure], runs: Mapping[str, Iterable[Measurement]]
-) -> tuple[str, ...]:
-    """What a reader of all values has to know."""
-    most = 0
-    for results in runs.values():
-        for one in results:
-            most = max(most, one.left_out.get(NOT_IN_QUERIES, 0))
-    others = "1 ranked or judged query is" if most == 1 else f"{most:,} ranked or judged queries are"
-    left_aside = [f"{others} not among the queries given, and left out."] if most else []
-    return (*inputs.cautions(measures), *left_aside)
 
 
 @dataclass(frozen=True)
@@ -249,8 +248,8 @@ def _measure_bias(view: View, name: str, run: pl.DataFrame, options: Options) ->
     ranked = ranked_queries(run)
     if options.only not in (None, "all") and inputs.genders is not None:
         # The others are neither measured nor shown, so they need not be in the background either.
-        kept = ranked.filter(labels_of(ranked, inputs.genders) == options.only)
-        run = run.filter(pl.col("query_id").is_in(kept.implode()))
+        kept = [query for query in ranked.to_list() if inputs.genders.get(query) == options.only]
+        run = run.filter(pl.col("query_id").is_in(kept))
     by_ties: dict[bool, RankedLists] = {}
     lists_of: dict[BiasMeasure, RankedLists] = {}
     for measure in view.measures:
@@ -337,19 +336,12 @@ def subset_masks(
     query_ids: pl.Series, labels: Mapping[str, str] | None, only: str
 ) -> tuple[NDArray[np.bool_], dict[str, NDArray[np.bool_]]]:
     """The queries with the label `only` (or all), and those with each other label."""
-    label = labels_of(query_ids, labels)
-    masks = {
-        other: (label == other).fill_null(False).to_numpy() for other in label.drop_nulls().unique().sort()
-    }
+    known = labels or {}
+    label = np.array([known.get(query, "") for query in query_ids.to_list()], dtype=object)
+    masks = {other: np.equal(label, other, dtype=bool) for other in sorted({*label.tolist()} - {""})}
     if only == "all":
         return np.ones(len(query_ids), bool), masks
     return masks.pop(only, np.zeros(len(query_ids), bool)), masks
-
-
-def labels_of(query_ids: pl.Series, labels: Mapping[str, str] | None) -> pl.Series:
-    """Label of each query, null where it has none."""
-    rows = [None if labels is None else labels.get(query) for query in query_ids.to_list()]
-    return pl.Series("label", rows, dtype=pl.String)
 
 
 def left_out(
@@ -397,19 +389,6 @@ def _check_options(confidence: float | None, resamples: int, seed: int) -> None:
         raise InputError(f"resamples is {resamples!r}, but must be at least 1")
     if seed < 0:
         raise InputError(f"seed is {seed!r}, but must be at least 0")
-
-
-def in_order_requested(
-    found: Iterable[Measurement], measures: Sequence[Measure], options: Options
-) -> tuple[Measurement, ...]:
-    """One measurement for each measure, absolute ones made of those without."""
-    by_measure = {one.measure: one for one in found}
-    return tuple(
-        [
-            _absolute(m, by_measure[m.inner], options) if isinstance(m, Absolute) else by_measure[m]
-            for m in measures
-        ]
-    )
 
 
 def _absolute(measure: Absolute, signed: Measurement, options: Options) -> Measurement:

@@ -65,7 +65,6 @@ class Groups(View):
     """
 
     NEEDED = "labels (with the attribute that it names, if any), or a tally to infer groups from"
-    READS = View.READS | {"labels", "targets", "qrels"}
 
     @cached_property
     def attribute(self) -> str | None:

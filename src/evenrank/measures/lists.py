@@ -356,11 +356,10 @@ class View:
     """What measures look ranked documents up in, for all measures that share it; opened once for all runs.
 
     Subclasses say what that is (`tally`: a frame and the groups that are its columns). `NEEDED` is what a
-    user has to give for it, `READS` which inputs it reads.
+    user has to give for it.
     """
 
     NEEDED: ClassVar[str] = ""
-    READS: ClassVar[frozenset[str]] = frozenset({"docs", "tally", "lexicon", "tokenizer"})
     tally: Any = None  # what documents are looked up in, if in a table
     matcher: Any = None  # finds the words that it counts, if it does
     measured: Any = None  # measures a run in a way of its own, where it does
@@ -495,12 +494,3 @@ def views_of(inputs: Inputs, measures: Iterable[Any], *, depth: int = 0) -> dict
     for key, some in sharing.items():
         views[key] = some[0].VIEW(inputs, some, depth=depth)
     return views
-
-
-def counted(lists: RankedLists, depth: int, marked: NDArray[Any]) -> tuple[Ints, NDArray[Any]]:
-    """How many documents each list has down to a depth, and how many of them are marked (or how much)."""
-    entries, looked = lists.top(depth)
-    if not len(looked):
-        return looked, looked
-    kind = np.float64 if marked.dtype.kind == "f" else np.int64
-    return looked, np.add.reduceat(marked[entries], np.cumsum(looked) - looked, dtype=kind)

@@ -37,7 +37,7 @@ from evenrank.measures.document_groups import (
     read_targets,
 )
 from evenrank.measures.groups import AgainstRest
-from evenrank.measures.lists import WHOLE_LIST, Ints, RankedLists, counted
+from evenrank.measures.lists import WHOLE_LIST, Ints, RankedLists
 from evenrank.measures.results import Options
 from evenrank.parallel import refuse_after_fork
 from evenrank.show.grid import Drawn
@@ -386,8 +386,10 @@ class _MB(AgainstRest):
     def per_query(self, lists: RankedLists) -> PerQuery:
         column = self.group(lists.groups)
         shown, target = lists.counts()[:, column], self.targets(lists)[:, column]
-        n, count = counted(lists, self["cutoff"] or WHOLE_LIST, shown)
-        values = count / n - target if shown.dtype.kind == "f" else representation_bias(count, n, target)
+        entries, n = lists.top(self["cutoff"] or WHOLE_LIST)
+        soft = shown.dtype.kind == "f"
+        count = np.add.reduceat(shown[entries], np.cumsum(n) - n, dtype=np.float64 if soft else np.int64)
+        values = count / n - target if soft else representation_bias(count, n, target)
         return PerQuery(values, undefined=self.undefined(lists))
 
     def count_in_top(self, lists: RankedLists, query: int) -> CountInTop | None:

@@ -22,7 +22,9 @@ from evenrank.data.docs import open_docs
 from evenrank.data.read import read_qrels, read_queries
 from evenrank.data.runs import read_run
 from evenrank.errors import InputError, check_choice
+from evenrank.measures.dictionary import Dictionary
 from evenrank.measures.document_bias import bias_by, document_measure
+from evenrank.measures.groups import Groups
 from evenrank.measures.inputs import Inputs
 from evenrank.mitigate.base import check_strengths
 from evenrank.mitigate.negatives import negatives
@@ -112,15 +114,15 @@ class Training:
             if method not in ("adversary", "augment", "consistency"):
                 refuse_bias(method, measure)
         bias = "tf" if bias is None else bias
-        read = document_measure(bias).VIEW.READS
-        if "dictionary" in read and inputs.given.get("dictionary") is not None:
+        view = document_measure(bias).VIEW
+        if issubclass(view, Dictionary) and inputs.given.get("dictionary") is not None:
             raise InputError("training reads the dictionary open and no other; leave the dictionary out")
         words = inputs.lexicon if inputs.reading_tally([measure]) else None
         return replace(
             self,
             bias=bias,
             lexicon=words,
-            labels=inputs.given.get("labels") if "labels" in read else None,
+            labels=inputs.given.get("labels") if issubclass(view, Groups) else None,
         )
 
     def check(self, methods: Sequence[str], run: pl.DataFrame, queries: Any) -> None:
