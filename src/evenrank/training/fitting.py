@@ -38,8 +38,8 @@ _HIGHEST = 1e30
 
 
 @dataclass(frozen=True, kw_only=True)
-class Training:
-    """What every training has to decide.
+class TrainConfig:
+    """The settings of every training.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ class Training:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recipe(Training):
+class Recipe(TrainConfig):
     """How a small model is trained: by AdamW, whose weight decay is `decay`."""
 
     decay: float = 0.0
@@ -136,7 +136,7 @@ class WordRecipe(Recipe):
 class TrainRun(NamedTuple):
     """One ranker to be trained.
 
-    ``data`` is all that decides the training: a checkpoint with the same is gone on with. ``config`` becomes
+    ``data`` is all that decides the training: a checkpoint with the same is resumed. ``config`` becomes
     the file of the model's folder; what is found out on the way is added to its ``facts``.
     """
 

@@ -7,6 +7,7 @@ and the checkpoint: a folder beside the model that an interrupted training goes 
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import math
 import shutil
@@ -28,10 +29,9 @@ from evenrank.training.checkpoint import (
     RESUMED,
     DivergedError,
     checks_since_best,
-    last_checkpoint,
 )
 from evenrank.training.dataset import Examples
-from evenrank.training.fitting import Training, TrainRun
+from evenrank.training.fitting import TrainConfig, TrainRun
 
 _DEV_RR = "eval_dev_mrr@10"
 """What the library calls RR@10 on the dev queries."""
@@ -67,7 +67,7 @@ class TransformerSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TransformerRecipe(Training):
+class TransformerRecipe(TrainConfig):
     """How a transformer is trained.
 
     With a loss, an adversary above 0 or mirroring of ours (but for ``augment``) a bi-encoder learns from each
@@ -184,7 +184,9 @@ def _train(run: TrainRun, model: Any) -> list[dict[str, float]]:
     rows = drawn_groups(result, recipe, run.seed)
     columns = _columns(kind, result, rows, texts=recipe.is_plain)
     dataset = import_module("datasets").Dataset.from_dict(columns)
-    batches = separate_batches(result, rows, recipe.batch, run.seed) if _in_batch(kind, recipe) else None
+    batches = None
+    if kind == "bi-encoder" and recipe.is_plain:  # its loss takes the documents of other rows as negatives
+        batches = separate_batches(result, rows, recipe.batch, run.seed)
     steps = -(-len(rows) // recipe.batch) if batches is None else len(batches)
     every = max(1, steps // (recipe.checks or 5))
     has_checks = recipe.checks > 0
@@ -238,7 +240,7 @@ def _train(run: TrainRun, model: Any) -> list[dict[str, float]]:
         trainer.remove_callback(default)
     # The trainer keeps the weights of the model, not those of an adversary: such training begins anew.
     can_resume = open_checkpoints(checkpoint, run.data) and not recipe.adversary
-    last = last_checkpoint(checkpoint, _DEV_RR, recipe.patience) if can_resume else None
+    last = last_checkpoint(checkpoint, recipe.patience) if can_resume else None
     if last is not None:
         run.say(f"{RESUMED} step {last.name.rpartition('-')[2]} of {steps}")
     trainer.train(resume_from_checkpoint=None if last is None else str(last))
@@ -263,11 +265,6 @@ def drawn_groups(examples: Examples, recipe: TransformerRecipe, seed: int) -> An
             few = len(pool) < recipe.negatives
             rows.append([positives[place], *random.choice(pool, recipe.negatives, replace=few)])
     return np.array(rows, np.int64)
-
-
-def _in_batch(kind: str, recipe: TransformerRecipe) -> bool:
-    """Whether the documents of other rows of a batch are negatives too."""
-    return kind == "bi-encoder" and recipe.is_plain
 
 
 def separate_batches(examples: Examples, rows: Any, size: int, seed: int) -> list[list[int]]:
@@ -461,6 +458,22 @@ def _stopper(transformers: Any, patience: int) -> Any:
             self.early_stopping_patience_counter = _waited(state.log_history)
 
     return EarlyStoppingCallback(early_stopping_patience=patience)
+
+
+def last_checkpoint(folder: Path, patience: int) -> Path | None:
+    """The last whole checkpoint, whose state the trainer writes last, from before the patience was lost.
+
+    The trainer takes a step before it asks whether to stop.
+    """
+    whole = []
+    for each in folder.glob("checkpoint-*"):
+        try:
+            log = json.loads((each / "trainer_state.json").read_bytes())["log_history"]
+        except (OSError, ValueError, KeyError):
+            continue
+        if _waited(log) < patience:
+            whole.append(each)
+    return max(whole, key=lambda each: int(each.name.rpartition("-")[2]), default=None)
 
 
 def _waited(log: Iterable[Mapping[str, Any]]) -> int:
