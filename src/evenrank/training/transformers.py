@@ -176,17 +176,17 @@ def _nothing(dataset: Any) -> None:
 
 def _train(run: TrainRun, model: Any) -> list[dict[str, float]]:
     """Train in place; RR@10 at each check."""
-    kind, recipe, result, checkpoint = run.kind, run.recipe, run.examples, run.checkpoint
+    kind, recipe, examples, checkpoint = run.kind, run.recipe, run.examples, run.checkpoint
     library = import_module(
         f"sentence_transformers.{'cross_encoder' if kind == 'cross-encoder' else 'sentence_transformer'}"
     )
     transformers = import_module("transformers")
-    rows = drawn_groups(result, recipe, run.seed)
-    columns = _columns(kind, result, rows, texts=recipe.is_plain)
+    rows = drawn_groups(examples, recipe, run.seed)
+    columns = _columns(kind, examples, rows, texts=recipe.is_plain)
     dataset = import_module("datasets").Dataset.from_dict(columns)
     batches = None
     if kind == "bi-encoder" and recipe.is_plain:  # its loss takes the documents of other rows as negatives
-        batches = separate_batches(result, rows, recipe.batch, run.seed)
+        batches = separate_batches(examples, rows, recipe.batch, run.seed)
     steps = -(-len(rows) // recipe.batch) if batches is None else len(batches)
     every = max(1, steps // (recipe.checks or 5))
     has_checks = recipe.checks > 0
@@ -232,8 +232,8 @@ def _train(run: TrainRun, model: Any) -> list[dict[str, float]]:
         model=model,
         args=arguments,
         train_dataset=dataset,
-        loss=_loss(kind, model) if recipe.is_plain else _group_loss(kind, model, recipe, result),
-        evaluator=_evaluator(kind, result, recipe) if has_checks else None,
+        loss=_loss(kind, model) if recipe.is_plain else _group_loss(kind, model, recipe, examples),
+        evaluator=_evaluator(kind, examples, recipe) if has_checks else None,
         callbacks=[listener, *([_stopper(transformers, recipe.patience)] if has_checks else [])],
     )
     for default in (transformers.PrinterCallback, transformers.ProgressCallback):
@@ -253,7 +253,7 @@ def _train(run: TrainRun, model: Any) -> list[dict[str, float]]:
 
 def drawn_groups(examples: Examples, recipe: TransformerRecipe, seed: int) -> Any:
     """Rows of the groups, the relevant document first, for all epochs."""
-    positives, against = examples.groups()
+    positives, negatives = examples.groups()
     if not positives:
         raise InputError("no training query has both a relevant document and another one")
     rows = []
@@ -261,7 +261,7 @@ def drawn_groups(examples: Examples, recipe: TransformerRecipe, seed: int) -> An
         random = np.random.default_rng([seed, 4, epoch])
         chosen = random.permutation(len(positives))[: recipe.most_queries]
         for place in chosen.tolist():
-            pool = against[place]
+            pool = negatives[place]
             few = len(pool) < recipe.negatives
             rows.append([positives[place], *random.choice(pool, recipe.negatives, replace=few)])
     return np.array(rows, np.int64)
