@@ -67,7 +67,7 @@ class Condition(pytest.Item):
     parent: AuditFile
 
     def runtest(self) -> None:
-        from evenrank.measures import parse_condition
+        from evenrank.measures.parse import parse_condition
 
         failed = [
             one.text

@@ -18,8 +18,8 @@ import pytest
 
 import evenrank as er
 from evenrank import AP, RR, ARaB, FaiRR, NFaiRR, P, R, RaB, nDCG
-from evenrank.measures import Measurements
 from evenrank.measures.neutrality import neutrality
+from evenrank.measures.results import Measurements
 
 COLLECTIONS = ["time", "grepbiasir", "squad"]
 VARIANTS = {"tc": "count", "tf": "tf", "bool": "boolean"}

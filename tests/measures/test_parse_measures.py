@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank import AP, RR, ARaB, FaiRR, InputError, NFaiRR, P, R, RaB, nDCG, parse
-from evenrank.measures import parse_condition
+from evenrank.measures.parse import parse_condition
 from evenrank.text.tally import MAGNITUDES
 
 cutoffs = st.integers(1, 10**6)

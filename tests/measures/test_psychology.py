@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 import evenrank as er
 from evenrank import LIWC, InputError
+from evenrank.measures.results import Measurements
 
 DOCS = {
     "d1": "he said so",  # 33.3 % male
@@ -17,7 +18,7 @@ WORDS = st.lists(st.sampled_from(["he", "she", "tree", "runs"]), max_size=8)
 LISTS = st.lists(WORDS, min_size=1, max_size=6)
 
 
-def measured(lists: dict[str, list[str]], *measures, **options) -> er.measures.Measurements:
+def measured(lists: dict[str, list[str]], *measures, **options) -> Measurements:
     run = {q: {doc: -float(i) for i, doc in enumerate(docs)} for q, docs in lists.items()}
     return er.measure(run, list(measures), docs=DOCS, confidence=None, **options)
 

@@ -202,22 +202,9 @@ def test_a_model_that_is_made_takes_no_settings(model: Path, more: dict[str, Any
         er.rerank(7, RUN, DOCS, QUERIES)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "more",
-    [
-        {"depth": 3},
-        {"hybrid": True},
-        {"keep_rest": True},
-        {"queries": QUERIES},
-        {"allow_training_queries": True},
-    ],
-)
-def test_a_method_refuses_what_is_for_models(more: dict[str, Any]) -> None:
+def test_a_method_balances_groups_without_a_model() -> None:
     groups = dict.fromkeys(DOCS, "female") | {"d1": "male"}
     assert len(er.rerank(run=RUN, method="detgreedy", labels=groups)) == 15
-    with pytest.raises(InputError, match=f"{next(iter(more))}: for models, not for method 'detgreedy'"):
-        er.rerank(run=RUN, method="detgreedy", labels=groups, **more)
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def test_checks_before_an_interruption_count_for_the_patience(
 def test_the_best_weights_are_found_again_from_another_folder(
     tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from evenrank.training.checkpoint import last_checkpoint
+    from evenrank.training.transformers import last_checkpoint
 
     def interrupt(text: str) -> None:
         if text.startswith("step 3"):
@@ -131,7 +131,7 @@ def test_the_best_weights_are_found_again_from_another_folder(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(KeyboardInterrupt):
         train("bi-encoder", tiny, Path("m"), say=interrupt)
-    state = last_checkpoint(tmp_path / ".m.training")
+    state = last_checkpoint(tmp_path / ".m.training", 3)
     assert state is not None
     best = json.loads((state / "trainer_state.json").read_text())["best_model_checkpoint"]
     assert Path(best).is_absolute()

@@ -135,8 +135,9 @@ def train_command(
     from evenrank.training import train_ranker
     from evenrank.training.trainer import read_settings
 
-    settings = {**_from_file(config, ranker.value), **parsed_settings(ranker.value, given or [])}
-    aims = {
+    from_command = parsed_settings(ranker.value, given or [])
+    settings = {**_from_file(config, ranker.value), **from_command}
+    options_given = {
         "loss": loss,
         "loss_strength": loss_strength,
         "adversary": adversary,
@@ -144,11 +145,11 @@ def train_command(
         "mirror": None if mirror is None else mirror.value,
         "mirror_strength": mirror_strength,
     }
-    aims = {name: value for name, value in aims.items() if value is not None}
-    for name in parsed_settings(ranker.value, given or []):
-        if name in aims:
+    options_given = {name: value for name, value in options_given.items() if value is not None}
+    for name in from_command:
+        if name in options_given:
             raise InputError(f"{name} is given twice, as an option and by --set; choose one")
-    settings |= aims
+    settings |= options_given
     if with_first_stage is not None:
         if ranker in (Kind.cross_encoder, Kind.bi_encoder):
             raise InputError(
@@ -157,12 +158,12 @@ def train_command(
             )
         settings["with_first_stage"] = with_first_stage
     read_settings(ranker.value, settings)  # what is no setting is refused before the work
-    against: Any = None
+    source: Any = None
     if negatives is not None:
-        against = int(negatives) if negatives.isdecimal() else negatives
-        if _is_number(negatives) and not (negatives.isdecimal() and against >= 1):
+        source = int(negatives) if negatives.isdecimal() else negatives
+        if _is_number(negatives) and not (negatives.isdecimal() and source >= 1):
             raise InputError(f"--negatives is {negatives}; give a whole number from 1 on, or a file")
-        if isinstance(against, int) and "negatives" in settings:
+        if isinstance(source, int) and "negatives" in settings:
             raise InputError("negatives are given twice, by --negatives and as a setting; choose one")
     with progress_bar("training", unit="steps") as progress:
         result = train_ranker(
@@ -173,8 +174,8 @@ def train_command(
             output,
             run=run,
             index=None if index is None else Index.open(index),
-            negatives=settings.pop("negatives", None) if against is None else against,
-            per_group=settings.pop("negatives", None) if isinstance(against, str) else None,
+            negatives=settings.pop("negatives", None) if source is None else source,
+            per_group=settings.pop("negatives", None) if isinstance(source, str) else None,
             vectors=vectors,
             bias=bias,
             lexicon=lexicon,

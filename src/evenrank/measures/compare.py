@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -129,21 +129,3 @@ def differing(pairs: Iterable[RunComparison], run: str, measure: Measure) -> lis
     mine = [pair for pair in pairs if pair.measure == measure and pair.significant]
     both = [(pair.run, pair.baseline) for pair in mine if run in (pair.run, pair.baseline)]
     return [other if one == run else one for one, other in both]
-
-
-def marks(pairs: Sequence[RunComparison], runs: Mapping[str, Any], run: str, measure: Measure) -> str:
-    """Raised letters of the runs that a run differs from: `ᵃᶜ`."""
-    by_run = letters(runs)
-    return "".join(
-        LETTERS[letter] for letter in sorted(by_run[other] for other in differing(pairs, run, measure))
-    )
-
-
-def legend(pairs: Sequence[RunComparison], runs: Iterable[str]) -> str:
-    """What the letters mean, and how many comparisons they are corrected for."""
-    named = ", ".join(f"{letter} {run}" for run, letter in letters(runs).items())
-    tested = sum(pair.comparison.p is not None for pair in pairs)
-    return (
-        f"{named}. A raised letter marks a difference from that run: paired test, p < {LEVEL:g} after Holm's "
-        f"correction over {tested:,} comparisons."
-    )

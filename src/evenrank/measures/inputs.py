@@ -402,15 +402,9 @@ def _same_list(run: pl.DataFrame) -> tuple[int, int]:
     length, rest = divmod(len(run), max(queries, 1))
     if queries < 2 or rest or "seq" in run.columns:
         return queries, 0
-    for part in (run.slice(0, 2 * length), run):  # the first two lists tell, as a rule
-        documents, ranks = part["doc_id"], part["rank"]
-        below = len(part) - length
-        if not (
-            (documents.slice(length) == documents.slice(0, below)).all()
-            and (ranks.slice(length) == ranks.slice(0, below)).all()
-        ):
-            return queries, 0
-    return queries, length
+    below = len(run) - length
+    same = all((run[name].slice(length) == run[name].slice(0, below)).all() for name in ("doc_id", "rank"))
+    return queries, length if same else 0
 
 
 def get_tally(

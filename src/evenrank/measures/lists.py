@@ -248,7 +248,7 @@ def ranked_lists(
         rows = find_rows(doc_ids, tally["doc_id"])
         held = rows >= 0
         if not held.any():
-            raise_no_overlap(name)
+            _raise_no_overlap(name)
         skipped = int((~held).sum())
         left = np.add.reduceat(held, first, dtype=np.int64)
         emptied = tuple(query_ids.filter(pl.Series(left == 0)).to_list())
@@ -268,9 +268,15 @@ def ranked_lists(
         rows = find_rows(doc_ids, tally["doc_id"])
         absent = rows < 0
         if missing == "zero" and len(rows) and absent.all():
-            raise_no_overlap(name, depth)
+            _raise_no_overlap(name, depth)
         if missing == "error" and absent.any():
-            refuse_missing(doc_ids.filter(pl.Series(absent)), name, depth)
+            lacking = doc_ids.filter(pl.Series(absent)).unique(maintain_order=True)
+            first_five = ", ".join(lacking.head(5).to_list()) + (", …" if len(lacking) > 5 else "")
+            raise InputError(
+                f"{name}: the collection lacks {len(lacking):,} of its documents{in_top(depth)} "
+                f"({first_five}); check that they belong together, or choose what to do with them by "
+                "--missing"
+            )
     return RankedLists(
         query_ids=query_ids,
         lengths=kept,
@@ -304,18 +310,7 @@ def _laid_out(weights: Weights, lengths: Ints) -> Floats:
     return table[np.repeat(_starts(distinct)[which], lengths) + _positions(lengths) - 1]
 
 
-def refuse_missing(doc_ids: pl.Series, name: str, depth: int | None = None) -> None:
-    """Say which documents of a run, or of its lists down to `depth`, the collection lacks."""
-    distinct = doc_ids.unique(maintain_order=True)
-    first = ", ".join(distinct.head(5).to_list())
-    more = ", …" if len(distinct) > 5 else ""
-    raise InputError(
-        f"{name}: the collection lacks {len(distinct):,} of its documents{in_top(depth)} ({first}{more}); "
-        "check that they belong together, or choose what to do with them by --missing"
-    )
-
-
-def raise_no_overlap(name: str, depth: int | None = None) -> None:
+def _raise_no_overlap(name: str, depth: int | None = None) -> None:
     """Say that a run belongs to another collection, which no choice of what to do with a few can mend."""
     raise InputError(
         f"{name}: the collection lacks all of its documents{in_top(depth)}; check that they belong together"

@@ -214,17 +214,23 @@ class Measurements(Drawn):
         """Raised letters of the runs that a run differs from, where pairs were compared."""
         if not self.pairs:
             return ""
-        from evenrank.measures.compare import marks
+        from evenrank.measures.compare import LETTERS, differing, letters
 
-        return marks(self.pairs, self.runs, m.run, m.measure)
+        by_run, others = letters(self.runs), differing(self.pairs, m.run, m.measure)
+        return "".join(LETTERS[letter] for letter in sorted(by_run[other] for other in others))
 
     def remarks(self) -> list[str]:
-        """What the marks mean."""
+        """What the marks mean, and how many comparisons they are corrected for."""
         if not self.pairs:
             return []
-        from evenrank.measures.compare import legend
+        from evenrank.measures.compare import LEVEL, letters
 
-        return [legend(self.pairs, self.runs)]
+        named = ", ".join(f"{letter} {run}" for run, letter in letters(self.runs).items())
+        tested = sum(pair.comparison.p is not None for pair in self.pairs)
+        return [
+            f"{named}. A raised letter marks a difference from that run: paired test, p < {LEVEL:g} after "
+            f"Holm's correction over {tested:,} comparisons."
+        ]
 
     def frame(self) -> pl.DataFrame:
         """One row for each run and measure: value, interval, queries, and a column for each group's part."""

@@ -100,16 +100,11 @@ def dev_metrics(
     return metrics
 
 
-def _is_gender(groups: Sequence[str]) -> bool:
-    """Whether the groups of a lexicon are the genders."""
-    return set(groups) == {"female", "male"}
-
-
 def _probe(probe: Mapping[str, Any] | None) -> list[str]:
     """What a fresh classifier reads off the vectors, where an adversary was trained against."""
     if probe is None:
         return []
-    by_group, gender = probe["reads"] == "group", _is_gender(probe["groups"])
+    by_group, gender = probe["reads"] == "group", set(probe["groups"]) == {"female", "male"}
     named = f"({', '.join(probe['groups'])})"
     marked = "gendered" if gender else "with a group" if by_group else "not neutral"
     reads = f"which group {named}" if by_group else "gendered or not" if gender else f"neutral or not {named}"

@@ -88,20 +88,3 @@ def load_state(
         state["state"].setdefault(int(place), {})[name] = value
     optimizer.load_state_dict(state)
     return parts["best"], history
-
-
-def last_checkpoint(folder: Path, score: str = "", patience: int | None = None) -> Path | None:
-    """The last whole ``checkpoint-N`` of a trainer of transformers, which writes its state last.
-
-    With a patience, the last one before it was lost on the score: the trainer takes a step before it asks
-    whether to stop.
-    """
-    whole = []
-    for each in folder.glob("checkpoint-*"):
-        try:
-            log = json.loads((each / "trainer_state.json").read_bytes())["log_history"]
-        except (OSError, ValueError, KeyError):
-            continue
-        if patience is None or checks_since_best(entry[score] for entry in log if score in entry) < patience:
-            whole.append(each)
-    return max(whole, key=lambda each: int(each.name.rpartition("-")[2]), default=None)

@@ -70,7 +70,7 @@ class BiasEvaluator(BaseEvaluator):
         super().__init__()
         self.name = name
         self.measures = listed_measures(measures)
-        self._primary = _sized(self.measures[0])
+        self._primary = _absolute(self.measures[0])
         self.inputs = inputs
         self._docs = open_docs(docs)
         self._queries = read_queries(queries)
@@ -80,7 +80,7 @@ class BiasEvaluator(BaseEvaluator):
         self.primary_metric = f"{name}_{distance_name(self._primary)}"
         self.greater_is_better = preferred_direction(self._primary) == "high"
         self.history: list[dict[str, Any]] = []
-        self._found: Any = None
+        self._results: Any = None
 
     def __call__(
         self,
@@ -100,7 +100,7 @@ class BiasEvaluator(BaseEvaluator):
             lexicon, words = (self.inputs.pop(each, None) for each in ("lexicon", "tokenizer"))
             self._tally = tally(self._docs, lexicon or "rekabsaz2020", tokenizer=words or "words")
         run = self._pairs.run(self._scores(model))
-        self._found = measure(
+        self._results = measure(
             run,
             [*self.measures, self._primary],
             tally=self._tally,
@@ -109,8 +109,9 @@ class BiasEvaluator(BaseEvaluator):
             background=self._run,
             **self.inputs,
         )
-        values = {f"{self.name}_{each.measure}": each.value for each in self._found if each.value is not None}
-        chosen = self._found[self._primary].value
+        known = [each for each in self._results if each.value is not None]
+        values = {f"{self.name}_{each.measure}": each.value for each in known}
+        chosen = self._results[self._primary].value
         if chosen is not None:
             values[self.primary_metric] = float(distance_from_ideal(self._primary, np.array(chosen)))
         self.history.append({"epoch": epoch, "step": steps, **values})
@@ -127,10 +128,10 @@ class BiasEvaluator(BaseEvaluator):
 
         if hasattr(model, "predict"):
             return CrossEncoderReranker(model).score(self._pairs)
-        ask = getattr(model, "encode_query", None) or model.encode
-        tell = getattr(model, "encode_document", None) or model.encode
-        queries = ask(self._pairs.queries, convert_to_tensor=True, show_progress_bar=False)
-        documents = tell(self._pairs.documents, convert_to_tensor=True, show_progress_bar=False)
+        encode_query = getattr(model, "encode_query", None) or model.encode
+        encode_document = getattr(model, "encode_document", None) or model.encode
+        queries = encode_query(self._pairs.queries, convert_to_tensor=True, show_progress_bar=False)
+        documents = encode_document(self._pairs.documents, convert_to_tensor=True, show_progress_bar=False)
         return (
             model.similarity_pairwise(queries[self._pairs.query], documents[self._pairs.document])
             .double()
@@ -140,10 +141,10 @@ class BiasEvaluator(BaseEvaluator):
 
     def card_section(self) -> str:
         """What the last evaluation found, as a section of a model card."""
-        if self._found is None:
+        if self._results is None:
             raise InputError("nothing has been evaluated yet; call the evaluator first")
         count, sure = len(self._pairs.query_ids), ""
-        if any(each.low is not None for each in self._found):
+        if any(each.low is not None for each in self._results):
             sure = f", with {level(self.inputs.get('confidence', 0.95))} intervals"
         lines = [
             "## Bias of its rankings",
@@ -154,7 +155,7 @@ class BiasEvaluator(BaseEvaluator):
             "| measure | value | interval |",
             "|---|--:|---|",
         ]
-        for each in self._found:
+        for each in self._results:
             form = "+.4f" if getattr(each.measure, "SIGNED", False) else ".4f"
             interval = "" if each.low is None else f"{each.low:{form}} to {each.high:{form}}"
             lines.append(f"| {each.measure} | {number(each.value, form)} | {interval} |")
@@ -170,7 +171,7 @@ class BiasEvaluator(BaseEvaluator):
             file.write((before.rstrip("\n") + "\n\n" + self.card_section() + "\n" + after).lstrip().encode())
 
 
-def _sized(measure: Any) -> Any:
+def _absolute(measure: Any) -> Any:
     """abs(measure) where 0 is good and its absolute value is a measure; else the measure itself."""
     from evenrank.measures.base import preferred_direction
 

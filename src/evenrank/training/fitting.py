@@ -38,8 +38,8 @@ _HIGHEST = 1e30
 
 
 @dataclass(frozen=True, kw_only=True)
-class Training:
-    """What every training has to decide.
+class TrainConfig:
+    """The settings of every training.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ class Training:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recipe(Training):
+class Recipe(TrainConfig):
     """How a small model is trained: by AdamW, whose weight decay is `decay`."""
 
     decay: float = 0.0
@@ -136,7 +136,7 @@ class WordRecipe(Recipe):
 class TrainRun(NamedTuple):
     """One ranker to be trained.
 
-    ``data`` is all that decides the training: a checkpoint with the same is gone on with. ``config`` becomes
+    ``data`` is all that decides the training: a checkpoint with the same is resumed. ``config`` becomes
     the file of the model's folder; what is found out on the way is added to its ``facts``.
     """
 
@@ -155,7 +155,7 @@ class TrainRun(NamedTuple):
 def fit(run: TrainRun, model: nn.Module, pairs: Pairs) -> list[dict[str, float]]:
     """Train in place, to the weights of the best epoch; returns loss and dev RR@10 of each epoch."""
     examples, recipe, seed = run.examples, run.recipe, run.seed
-    positives, against = examples.groups()
+    positives, negatives = examples.groups()
     if not positives:
         raise InputError("no training query has both a relevant document and another one")
     open_checkpoints(run.checkpoint, run.data)
@@ -180,7 +180,7 @@ def fit(run: TrainRun, model: nn.Module, pairs: Pairs) -> list[dict[str, float]]
         torch.manual_seed(seed * 100_003 + epoch)
         objective.train()
         total = 0.0
-        for step, rows in enumerate(_batches(positives, against, recipe, pairs, [seed, 3, epoch])):
+        for step, rows in enumerate(_batches(positives, negatives, recipe, pairs, [seed, 3, epoch])):
             loss = objective(rows)
             optimizer.zero_grad()
             loss.backward()
@@ -221,13 +221,13 @@ def _rates(parameters: Mapping[str, nn.Parameter], recipe: Recipe) -> list[dict[
 
 
 def _batches(
-    positives: list[int], against: list[Ints], recipe: Recipe, pairs: Pairs, seed: list[int]
+    positives: list[int], negatives: list[Ints], recipe: Recipe, pairs: Pairs, seed: list[int]
 ) -> Iterator[Ints]:
     """Groups of rows, the relevant one first; groups of like length stand in one batch."""
     random = np.random.default_rng(seed)
     groups = np.empty((len(positives), 1 + recipe.negatives), np.int64)
     groups[:, 0] = positives
-    for row, pool in enumerate(against):
+    for row, pool in enumerate(negatives):
         few = len(pool) < recipe.negatives
         groups[row, 1:] = random.choice(pool, recipe.negatives, replace=few)
     longest = pairs.size(groups.ravel()).reshape(groups.shape).max(1)

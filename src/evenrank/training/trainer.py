@@ -218,7 +218,7 @@ def _fit(run: TrainRun, vectors: Any) -> tuple[Any, dict[str, bytes], list[dict[
     import torch
 
     from evenrank.rankers.neural import rerankers
-    from evenrank.rankers.neural.candidates import FirstStage
+    from evenrank.rankers.neural.candidates import FirstStage, batch_for
     from evenrank.training.fitting import fit
 
     result, settings, seed, facts = (
@@ -268,7 +268,7 @@ def _fit(run: TrainRun, vectors: Any) -> tuple[Any, dict[str, bytes], list[dict[
     def vector(rows: Any) -> Any:
         module.eval()
         with torch.no_grad():
-            return module.score_and_vector(*read.batch(rows))[1].numpy()
+            return module.score_and_vector(*batch_for(module, read, rows))[1].cpu().numpy()
 
     return built, built.files(), history, vector
 

@@ -7,6 +7,7 @@ and the checkpoint: a folder beside the model that an interrupted training goes 
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import math
 import shutil
@@ -28,10 +29,9 @@ from evenrank.training.checkpoint import (
     RESUMED,
     DivergedError,
     checks_since_best,
-    last_checkpoint,
 )
 from evenrank.training.dataset import Examples
-from evenrank.training.fitting import Training, TrainRun
+from evenrank.training.fitting import TrainConfig, TrainRun
 
 _DEV_RR = "eval_dev_mrr@10"
 """What the library calls RR@10 on the dev queries."""
@@ -67,7 +67,7 @@ class TransformerSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TransformerRecipe(Training):
+class TransformerRecipe(TrainConfig):
     """How a transformer is trained.
 
     With a loss, an adversary above 0 or mirroring of ours (but for ``augment``) a bi-encoder learns from each
@@ -176,15 +176,17 @@ def _nothing(dataset: Any) -> None:
 
 def _train(run: TrainRun, model: Any) -> list[dict[str, float]]:
     """Train in place; RR@10 at each check."""
-    kind, recipe, result, checkpoint = run.kind, run.recipe, run.examples, run.checkpoint
+    kind, recipe, examples, checkpoint = run.kind, run.recipe, run.examples, run.checkpoint
     library = import_module(
         f"sentence_transformers.{'cross_encoder' if kind == 'cross-encoder' else 'sentence_transformer'}"
     )
     transformers = import_module("transformers")
-    rows = drawn_groups(result, recipe, run.seed)
-    columns = _columns(kind, result, rows, texts=recipe.is_plain)
+    rows = drawn_groups(examples, recipe, run.seed)
+    columns = _columns(kind, examples, rows, texts=recipe.is_plain)
     dataset = import_module("datasets").Dataset.from_dict(columns)
-    batches = separate_batches(result, rows, recipe.batch, run.seed) if _in_batch(kind, recipe) else None
+    batches = None
+    if kind == "bi-encoder" and recipe.is_plain:  # its loss takes the documents of other rows as negatives
+        batches = separate_batches(examples, rows, recipe.batch, run.seed)
     steps = -(-len(rows) // recipe.batch) if batches is None else len(batches)
     every = max(1, steps // (recipe.checks or 5))
     has_checks = recipe.checks > 0
@@ -230,15 +232,15 @@ def _train(run: TrainRun, model: Any) -> list[dict[str, float]]:
         model=model,
         args=arguments,
         train_dataset=dataset,
-        loss=_loss(kind, model) if recipe.is_plain else _group_loss(kind, model, recipe, result),
-        evaluator=_evaluator(kind, result, recipe) if has_checks else None,
+        loss=_loss(kind, model) if recipe.is_plain else _group_loss(kind, model, recipe, examples),
+        evaluator=_evaluator(kind, examples, recipe) if has_checks else None,
         callbacks=[listener, *([_stopper(transformers, recipe.patience)] if has_checks else [])],
     )
     for default in (transformers.PrinterCallback, transformers.ProgressCallback):
         trainer.remove_callback(default)
     # The trainer keeps the weights of the model, not those of an adversary: such training begins anew.
     can_resume = open_checkpoints(checkpoint, run.data) and not recipe.adversary
-    last = last_checkpoint(checkpoint, _DEV_RR, recipe.patience) if can_resume else None
+    last = last_checkpoint(checkpoint, recipe.patience) if can_resume else None
     if last is not None:
         run.say(f"{RESUMED} step {last.name.rpartition('-')[2]} of {steps}")
     trainer.train(resume_from_checkpoint=None if last is None else str(last))
@@ -251,7 +253,7 @@ def _train(run: TrainRun, model: Any) -> list[dict[str, float]]:
 
 def drawn_groups(examples: Examples, recipe: TransformerRecipe, seed: int) -> Any:
     """Rows of the groups, the relevant document first, for all epochs."""
-    positives, against = examples.groups()
+    positives, negatives = examples.groups()
     if not positives:
         raise InputError("no training query has both a relevant document and another one")
     rows = []
@@ -259,15 +261,10 @@ def drawn_groups(examples: Examples, recipe: TransformerRecipe, seed: int) -> An
         random = np.random.default_rng([seed, 4, epoch])
         chosen = random.permutation(len(positives))[: recipe.most_queries]
         for place in chosen.tolist():
-            pool = against[place]
+            pool = negatives[place]
             few = len(pool) < recipe.negatives
             rows.append([positives[place], *random.choice(pool, recipe.negatives, replace=few)])
     return np.array(rows, np.int64)
-
-
-def _in_batch(kind: str, recipe: TransformerRecipe) -> bool:
-    """Whether the documents of other rows of a batch are negatives too."""
-    return kind == "bi-encoder" and recipe.is_plain
 
 
 def separate_batches(examples: Examples, rows: Any, size: int, seed: int) -> list[list[int]]:
@@ -461,6 +458,22 @@ def _stopper(transformers: Any, patience: int) -> Any:
             self.early_stopping_patience_counter = _waited(state.log_history)
 
     return EarlyStoppingCallback(early_stopping_patience=patience)
+
+
+def last_checkpoint(folder: Path, patience: int) -> Path | None:
+    """The last whole checkpoint, whose state the trainer writes last, from before the patience was lost.
+
+    The trainer takes a step before it asks whether to stop.
+    """
+    whole = []
+    for each in folder.glob("checkpoint-*"):
+        try:
+            log = json.loads((each / "trainer_state.json").read_bytes())["log_history"]
+        except (OSError, ValueError, KeyError):
+            continue
+        if _waited(log) < patience:
+            whole.append(each)
+    return max(whole, key=lambda each: int(each.name.rpartition("-")[2]), default=None)
 
 
 def _waited(log: Iterable[Mapping[str, Any]]) -> int:

@@ -150,7 +150,7 @@ def scored(module: nn.Module, pairs: Pairs, rows: Ints, progress: Progress | Non
     with torch.no_grad():
         for start in range(0, len(rows), _SCORED):
             some = order[start : start + _SCORED]
-            values[some] = module(*batch_for(module, pairs, rows[some])).double().cpu().numpy()
+            values[some] = module(*batch_for(module, pairs, rows[some])).cpu().double().numpy()
             if progress:
                 progress(min(start + _SCORED, len(rows)), len(rows))
     return values

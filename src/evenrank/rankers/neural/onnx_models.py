@@ -57,6 +57,7 @@ class OnnxModel:
     def __init__(self, model: Any, fingerprint: str, backend: Backend) -> None:
         self._model = model
         self._output = "scores" if hasattr(model, "predict") else "sentence_embedding"
+        model.to("cpu")  # where onnxruntime computes, and the export takes its sample
         path = exported(model, fingerprint, self._output, small=backend == "onnx-int8")
         runtime = import_module("onnxruntime")
         options = runtime.SessionOptions()

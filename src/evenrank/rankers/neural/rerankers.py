@@ -65,11 +65,13 @@ def interaction_class(kind: str) -> tuple[type[Any], type[Any]]:
 
 
 class _TrainedModule:
-    """What the small models share: a PyTorch module, the scale of first-stage scores, and how it is saved."""
+    """What the small models share: a module, on a GPU if there is one; the first stage; how it is saved."""
 
     def __init__(self, name: str, module: Any, scale: FirstStage, facts: Mapping[str, Any]) -> None:
+        import torch
+
         self.name = name
-        self.module = module
+        self.module = module.to("cuda" if torch.cuda.is_available() else "cpu")
         self.scale = scale
         self.facts = dict(facts)
 

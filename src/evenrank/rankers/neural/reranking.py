@@ -91,7 +91,8 @@ def rerank(
         Re-rank also for queries that the model was trained on.
     method
         Instead of a model: ``detgreedy``, ``detcons``, ``detrelaxed``, ``detconstsort``, ``fair`` or
-        ``interpolate``; `settings` are then those of :func:`evenrank.rebalance`.
+        ``interpolate``; `settings` are then those of :func:`evenrank.rebalance`, and the arguments for models
+        are not used.
     settings
         ``backend`` for transformers (torch, onnx, onnx-int8); ``projection`` and ``strength`` for
         bi-encoders and heads: see :func:`two_stage`; for models by name also ``weight``, ``batch``,
@@ -104,14 +105,6 @@ def rerank(
     if method is not None:
         if model is not None:
             raise InputError("a model and a method are given; give one of them")
-        _refuse_unused(
-            method,
-            queries=queries is not None,
-            depth=depth != 100,
-            hybrid=hybrid,
-            keep_rest=keep_rest,
-            allow_training_queries=allow_training_queries,
-        )
         if progress is not None:
             settings["progress"] = progress
         frame: pl.DataFrame = import_module("evenrank.mitigate.rebalance").rebalance(
@@ -172,12 +165,6 @@ def reordered(
     return read_run(pl.concat([result.select("query_id", "doc_id", "score"), below]))
 
 
-def _refuse_unused(method: str, **given: bool) -> None:
-    """Refuse what is for models, where a method balances groups."""
-    if unused := [name for name, is_given in given.items() if is_given]:
-        raise InputError(f"{', '.join(unused)}: for models, not for method {method!r}; leave out")
-
-
 def queries_of(run: pl.DataFrame, queries: pl.DataFrame) -> pl.DataFrame:
     """Return those of the queries that a run ranks documents for."""
     return queries.join(run.select("query_id").unique(), on="query_id", how="semi", maintain_order="left")
@@ -231,7 +218,9 @@ def make_reranker(
     known = convert(settings, _NAMED[name], name)
     if name == "cross-encoder":
         if known.get("checkpoint") is None:
-            raise InputError("a cross-encoder has to be trained, or named, as in cross-encoder:CHECKPOINT")
+            raise InputError(
+                "a cross-encoder has to be trained, or named, as in checkpoint=NAME or cross-encoder:NAME"
+            )
         return CrossEncoderReranker.open(**known)
     changes = _without_projection(known)
     weight = known.pop("weight", _UNTRAINED_WEIGHT)
