@@ -106,6 +106,20 @@ def test_a_checkpoint_of_another_training_is_not_gone_on_with(tmp_path: Path) ->
     assert not any("resuming" in each for each in said)
 
 
+def test_training_begins_anew_where_its_checkpoint_is_damaged(tmp_path: Path) -> None:
+    def interrupt(text: str) -> None:
+        if text.startswith("epoch 2"):
+            raise KeyboardInterrupt
+
+    train(tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path / "broken", say=interrupt)
+    (state,) = tmp_path.glob(".broken*/checkpoint.safetensors")
+    state.write_bytes(state.read_bytes()[:1000])
+    train(tmp_path / "broken")
+    assert weights(tmp_path / "broken") == weights(tmp_path / "whole")
+
+
 def test_a_flipped_bit_in_any_file_is_refused(model: Path, tmp_path: Path) -> None:
     import shutil
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
@@ -76,11 +76,14 @@ def load_state(
     if not (folder / _STATE).is_file():
         return {}, []
     parts: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "optimizer": {}}
-    with safe_open(folder / _STATE, "pt") as file:
-        history = json.loads(file.metadata()["history"])
-        for key in file.keys():  # noqa: SIM118 - it is no dict
-            part, _, name = key.partition("/")
-            parts[part][name] = file.get_tensor(key)
+    try:
+        with safe_open(folder / _STATE, "pt") as file:
+            history = json.loads(file.metadata()["history"])
+            for key in file.keys():  # noqa: SIM118 - it is no dict
+                part, _, name = key.partition("/")
+                parts[part][name] = file.get_tensor(key)
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError):  # damaged: training begins anew
+        return {}, []
     model.load_state_dict(parts["model"])
     state = optimizer.state_dict()
     for key, value in parts["optimizer"].items():
