@@ -400,7 +400,7 @@ def _same_list(run: pl.DataFrame) -> tuple[int, int]:
     """How many queries a run has, and how long their lists are if all are the same; 0 if they are not."""
     queries = int((run["rank"] == 1).sum())
     length, rest = divmod(len(run), max(queries, 1))
-    if queries < 2 or rest or "seq" in run.columns:
+    if queries < 2 or rest or "seq" in run.columns or run["doc_id"][length] != run["doc_id"][0]:
         return queries, 0
     below = len(run) - length
     same = all((run[name].slice(length) == run[name].slice(0, below)).all() for name in ("doc_id", "rank"))
