@@ -1,4 +1,4 @@
-"""`evenrank classify` and `classify-train`, from the outside."""
+"""`evenrank classify`, from the outside."""
 
 from __future__ import annotations
 
