@@ -302,7 +302,7 @@ def test_what_is_said_in_words_of_the_command_line_is_said_somewhere() -> None:
         if path.parent.name != "cli"
     )
     for formed, said in (
-        ("{only!r}", "'x'"),
+        ("{options.only!r}", "'x'"),
         ("{name} cannot be {value!r}", "only cannot be 'x'"),
         ("{ways[-1]!r}", "'x'"),
     ):

@@ -360,7 +360,7 @@ def test_compressed_queries_are_tsv_too(tmp_path: Path) -> None:
         (("-o", "others.txt/made.tsv"), "others.txt: this is not a folder"),
         (("--shots", 3), "extractive queries need no examples; leave out --shots"),
         (("--queries", HERE / "queries.tsv", "--qrels", HERE / "qrels.txt"), "or give --report"),
-        (("--reranker", "cross-encoder", "--min-score", 0), "or named, as in cross-encoder:CHECKPOINT"),
+        (("--reranker", "cross-encoder", "--min-score", 0), "or named, as in checkpoint=NAME"),
     ],
 )
 def test_what_cannot_work_is_refused_before_queries_are_made(

@@ -186,7 +186,7 @@ class Mirror(Recorded):
     Attributes
     ----------
     rows
-        A :class:`Preference` for each ranker; with `pairs`, a :class:`Shift`.
+        A `Preference` for each ranker; with `pairs`, a `Shift`.
     values
         For each query ``ranker, query_id, raw, mirrored, preference, content``. With `pairs`, for each pair
         ``ranker, query_id, doc_id, mirror_id, lean, rank, mirror_rank, score, mirror_score, rank_shift,
@@ -311,7 +311,7 @@ def mirror(
 
     Returns
     -------
-    :class:`Mirror`: a :class:`Preference` of each ranker; with `pairs`, a :class:`Shift`.
+    A `Mirror` with a `Preference` of each ranker; with `pairs`, a `Shift`.
     """
     by_pairs = pairs or variants is not None
     ways = ("leave out", "keep") if by_pairs else ("leave out", "keep", "mirror")
