@@ -34,6 +34,8 @@ line = st.builds("".join, st.tuples(st.text("ab \t\0é", max_size=14), st.sample
 @pytest.mark.parametrize("separator", [" ", "\t"])
 @given(parts=st.lists(line, min_size=1, max_size=20), columns=st.integers(2, 4), start=st.integers(1, 9))
 @example(parts=["d1\ttext\r", "d2\t", "a\tb\r\r"], columns=2, start=1)
+@example(parts=["a b", "a \r"], columns=2, start=1)
+@example(parts=["a\tb", "\t", "\t"], columns=2, start=1)
 @example(parts=["a\tb"] * 70 + ["\r"], columns=2, start=1)
 @example(parts=["a  b\t\tc", " a b c ", "a\tb \tc \r"], columns=3, start=1)
 def test_lines_are_split_as_slow_code_splits_them(

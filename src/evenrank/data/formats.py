@@ -185,11 +185,16 @@ def parse_lines(raw: files.RawBlock, layout: Layout, names: Sequence[str], path:
     if layout.separator == BLANKS:
         data = data.translate(_TABS_FOR_BLANKS)
     starts, ends, last = _find_cells(data)
-    if layout.separator == BLANKS and ((starts == ends).any() or _wrong_lines(last, columns).any()):
+    if layout.separator == BLANKS and (
+        (starts == ends).any() or _wrong_lines(last, columns).any() or b"\t\r\n" in data
+    ):
         lines = (line.removesuffix(b"\r").split(b"\t") for line in data.split(b"\n"))
         data = b"\n".join(b"\t".join(filter(None, cells)) for cells in lines)
         starts, ends, last = _find_cells(data)
-    wrong = np.flatnonzero(_wrong_lines(last, columns))
+    is_wrong = _wrong_lines(last, columns)
+    if layout.separator != BLANKS:
+        is_wrong |= _blank_lines(data, starts, ends, last)
+    wrong = np.flatnonzero(is_wrong)
     if len(wrong):
         content = data.split(b"\n", int(wrong[0]) + 1)[int(wrong[0])]
         problem = f"{counted(content.count(9) + 1, 'column')} instead of {len(columns)}"
@@ -221,6 +226,17 @@ def _find_cells(data: bytes) -> tuple[NDArray[np.int64], NDArray[np.int64], NDAr
 def _wrong_lines(last: NDArray[np.int64], columns: Sequence[str]) -> NDArray[np.bool_]:
     """Which lines have another number of cells."""
     return np.diff(last, prepend=-1) != len(columns)
+
+
+def _blank_lines(
+    data: bytes, starts: NDArray[np.int64], ends: NDArray[np.int64], last: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Which lines hold nothing but blanks and tabs."""
+    begins = starts[np.concatenate([[0], last[:-1] + 1])]
+    blank = np.isin(np.frombuffer(data, np.uint8)[begins], np.frombuffer(b"\t \r", np.uint8))
+    for line in np.flatnonzero(blank).tolist():  # few lines begin so
+        blank[line] = not data[begins[line] : ends[last[line]]].strip()
+    return blank
 
 
 def text_of(path: Path, limit: int | None = None) -> str:
