@@ -168,15 +168,26 @@ def test_a_name_in_what_a_query_is_set_in_is_not_a_second_person() -> None:
     assert _labels(["who plays margaret in the book of henry"]) != [OTHER]
 
 
-def test_few_real_queries_are_called_female_or_male_by_mistake(shared: Path) -> None:
-    """Wiki's test queries; many of those labelled so were read one by one."""
+def _read_by_hand(shared: Path, confidence: float) -> tuple[int, list[bool]]:
+    """How many of wiki's test queries are labelled female or male; which of those read by hand are right."""
     labels = Path(__file__).parents[2] / "benchmarks" / "data" / "wiki-test-query-genders.tsv"
     judged = dict(line.split("\t") for line in labels.read_text().splitlines()[1:])
     lines = (shared / "data/wiki/queries.test.tsv").read_text().splitlines()
-    queries = dict(line.split("\t") for line in lines)
-    for confidence, share in ((0.0, 0.8), (0.8, 0.9)):
-        table = classify(queries, min_confidence=confidence).filter(pl.col("label").is_in(LABELS[:2]))
-        gendered = dict(table.select("query_id", "label").iter_rows())
-        read = [query for query in gendered if query in judged]
-        assert len(read) >= 0.9 * len(gendered) >= 90
-        assert np.mean([judged[query] == gendered[query] for query in read]) >= share
+    table = classify(dict(line.split("\t") for line in lines), min_confidence=confidence)
+    rows = table.filter(pl.col("label").is_in(LABELS[:2])).select("query_id", "label").rows()
+    return len(rows), [judged[query] == label for query, label in rows if query in judged]
+
+
+@pytest.mark.parametrize(("confidence", "share", "least"), [(0.0, 0.8, 100), (0.8, 0.9, 90)])
+def test_few_real_queries_are_called_female_or_male_by_mistake(
+    confidence: float, share: float, least: int, shared: Path
+) -> None:
+    gendered, right = _read_by_hand(shared, confidence)
+    assert len(right) >= 0.9 * gendered >= least
+    assert np.mean(right) >= share
+
+
+@pytest.mark.xfail(strict=True, reason="0.849 of 186; the larger model before had 0.913 of 138")
+def test_nine_of_ten_labels_of_real_queries_are_right(shared: Path) -> None:
+    _, right = _read_by_hand(shared, 0.0)
+    assert np.mean(right) >= 0.9
