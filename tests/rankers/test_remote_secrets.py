@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from json_server import RESULTS, Asked, Reply, ids, serving
+from json_server import RESULTS, Reply, ids, serving
 
 from evenrank.cli import main
 from evenrank.errors import InputError
