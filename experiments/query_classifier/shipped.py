@@ -1,8 +1,9 @@
 """Train the query classifier that comes with the package.
 
 `python -m experiments.query_classifier.shipped` trains it on the annotated queries and on queries and texts
-of other collections, and writes src/evenrank/queries/data/static. It needs the test data (EVENRANK_TEST_DATA),
-scikit-learn, and MiniLM, which guesses the labels of queries like the annotated ones that have none.
+of other collections, and writes src/evenrank/queries/data/static. It needs the test data
+(EVENRANK_TEST_DATA), scikit-learn, and MiniLM, which guesses the labels of queries like the annotated ones
+that have none.
 
 Only training queries and passages are read, never the test queries. The labels of wiki's training queries
 were given by hand (data/wiki-train-query-genders.tsv holds ids and labels). `other` is a query about women
