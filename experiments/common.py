@@ -20,12 +20,15 @@ from evenrank.data.files import fingerprint, make_folder, writing
 from evenrank.errors import InputError
 from evenrank.show.charts.theme import configuration
 from evenrank.show.grid import Grid
+from evenrank.show.numbers import p_phrase
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 BUILD = HERE.parent / "build" / "experiments"
 SMALLEST_GROUP = 5
 """With fewer queries in a group no interval is shown."""
+LEVEL = 0.05
+"""Of all tests."""
 
 T = TypeVar("T")
 
@@ -146,6 +149,7 @@ class Results:
         value: float | None,
         low: float | None = None,
         high: float | None = None,
+        p: float | None = None,
         above: float | None = None,
         below: float | None = None,
         within: float | None = None,
@@ -160,6 +164,8 @@ class Results:
             On how many queries, or how many of each of two groups, the number rests.
         value, low, high
             The number and its interval (all the same for what is exact).
+        p
+            Of the test, corrected, where several claims are tested at once: nothing can be told from 0.05 on.
         above, below, within
             What the claim says of the number: above or below this, or at most so far from 0. It holds if the
             whole interval is there, and does not if none of it is.
@@ -167,7 +173,7 @@ class Results:
         result = "cannot tell"
         if min(n if isinstance(n, tuple) else (n,)) < SMALLEST_GROUP:
             low = high = None
-        if low is not None and high is not None:
+        if low is not None and high is not None and (p is None or p < LEVEL):
             checks = {
                 "holds": [above is None or low > above, below is None or high < below,
                           within is None or max(abs(low), abs(high)) <= within],
@@ -175,7 +181,7 @@ class Results:
                                   within is None or low > within or high < -within],
             }  # fmt: skip
             result = next((name for name, all_of in checks.items() if all(all_of)), result)
-        claim = {"claim": text, "result": result, "value": value, "low": low, "high": high, "n": n}
+        claim = {"claim": text, "result": result, "value": value, "low": low, "high": high, "p": p, "n": n}
         self.record["claims"].append(claim)
         return result
 
@@ -227,7 +233,8 @@ def claim_evidence(claim: Mapping[str, Any]) -> str:
         return f"{claim['evidence']}, {size}"
     if claim["value"] is None or claim["low"] is None:
         return f"no interval, {size}"
-    return f"{claim['value']:+.4f} [{claim['low']:+.4f}, {claim['high']:+.4f}], {size}"
+    corrected = "" if claim["p"] is None else f", corrected {p_phrase(claim['p'])}"
+    return f"{claim['value']:+.4f} [{claim['low']:+.4f}, {claim['high']:+.4f}]{corrected}, {size}"
 
 
 def _title(table: Mapping[str, Any]) -> str:
