@@ -206,6 +206,12 @@ class Results:
         return path
 
 
+def run_file(results: Results, collection: str, system: str) -> Path:
+    """Return one of Lucene's runs."""
+    compressed = collection == "squad"
+    return results.path("runs", f"{collection}.{system}.run{'.gz' * compressed}")
+
+
 def published_rows(study: str, table: str) -> dict[str, dict[str, float]]:
     """Return the rows of a published table: a dict from columns to values for the name of each row."""
     frame = pl.read_csv(HERE / "published" / f"{study}.tsv", separator="\t", comment_prefix="#")
@@ -245,7 +251,9 @@ def _title(table: Mapping[str, Any]) -> str:
 def _cell(value: Any, digits: int) -> str:
     if value is None:
         return "–"
-    return f"{value:.{digits}f}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.{digits}f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _svg(chart: Any) -> str:
