@@ -27,13 +27,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 from benchmarks.corpus import shared
-from experiments.query_classifier.samples import Samples, names_nobody
-from experiments.query_classifier.training import read_labelled, train_classifier
 
 from evenrank.queries.features import clean
 from evenrank.queries.model import LABELS, StaticClassifier
 from evenrank.queries.words import data as shipped
 from evenrank.queries.words import gendered_words
+from experiments.query_classifier.samples import Samples, names_nobody
+from experiments.query_classifier.training import read_labelled, train_classifier
 
 _ROOT = Path(__file__).parents[2]
 HAND_LABELS = _ROOT / "benchmarks" / "data" / "wiki-train-query-genders.tsv"

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from experiments.query_classifier.samples import Samples, in_order, long_samples, names_nobody, plain_samples
 
 import evenrank
 from evenrank.data.read import labelled_queries
@@ -19,6 +18,7 @@ from evenrank.queries.classify import OTHER, Progress, decide
 from evenrank.queries.features import BUCKETS, Features, clean
 from evenrank.queries.model import LABELS, Classifier, Probabilities, StaticClassifier, query_hashes
 from evenrank.stats import Interval, mean_interval
+from experiments.query_classifier.samples import Samples, in_order, long_samples, names_nobody, plain_samples
 
 Encode = Callable[[Sequence[str]], npt.NDArray[np.float32]]
 """Texts to rows of numbers of length 1, such as a sentence-transformer gives."""
