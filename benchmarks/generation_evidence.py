@@ -79,20 +79,16 @@ def held_out(name: str, others: bool = False) -> tuple[dict[str, str], pl.DataFr
 
 def written(name: str, unit: str, docs: Any, n: int, model: Any, **given: Any) -> tuple[Generated, float]:
     """Generated queries of a unit, and the CPU seconds for each, where they were written in one go."""
-    out = home() / f"{name}-{unit}.tsv"
-    out.parent.mkdir(parents=True, exist_ok=True)
-    seconds = out.with_suffix(".seconds")
+    parts = home() / f"{name}-{unit}.parts"
+    parts.parent.mkdir(parents=True, exist_ok=True)
+    seconds = parts.with_suffix(".seconds")
     spent = float(seconds.read_text()) if seconds.exists() else 0.0
     started = time.process_time()
     try:
-        found = generate(docs, n, model, output=out, log=_say, **given)
+        found = generate(docs, n, model, checkpoints=parts, **given)
     finally:
         seconds.write_text(str(spent + time.process_time() - started))
     return found, float(seconds.read_text()) / max(1, len(found))
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def beside_real(name: str, made: Generated) -> dict[str, Any]:
