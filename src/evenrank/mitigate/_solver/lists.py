@@ -118,13 +118,6 @@ def solve(gain: Floats, alternatives: Alternatives, ranks: int, *, budget: float
     )
 
 
-def warm_up() -> None:
-    """Load or compile the kernels, which should not count as a query's time nor happen in two threads."""
-    weights = np.ones(1)
-    row = Row(weights, np.array([1.0, 0.0]), 0.5)
-    solve(np.array([1.0, 0.0]), [[row]], 1, budget=0.001, exact=False)
-
-
 def _kept(row: Row) -> bool:
     n = len(row.weights)
     return float(np.dot(row.weights, row.values[:n])) <= row.bound
