@@ -37,26 +37,17 @@ class Problem(NamedTuple):
 @njit(nogil=True, cache=True)
 def charged(gain: Floats, discount: Floats, weights: Floats, values: Floats, mu: Floats) -> Floats:
     """Profit of each document at each rank: discounted gain, minus the charge for what it adds to limits."""
-    m, n = discount.size, gain.size
-    profit = np.empty((m, n))
-    for i in range(m):
-        for d in range(n):
-            profit[i, d] = discount[i] * gain[d]
+    profit = np.outer(discount, gain)
     for r in range(mu.size):
         if mu[r] != 0.0:
-            for i in range(m):
-                charge = mu[r] * weights[r, i]
-                for d in range(n):
-                    profit[i, d] -= charge * values[r, d]
+            profit -= np.outer(mu[r] * weights[r], values[r])
     return profit
 
 
 @njit(nogil=True, cache=True)
 def usefulness(gain: Floats, discount: Floats, order: Ints) -> float:
     """Σ_i discount_i · gain of the document at rank i."""
-    total = 0.0
-    for i in range(discount.size):
-        total += discount[i] * gain[order[i]]
+    total: float = (discount * gain[order]).sum()
     return total
 
 
@@ -65,8 +56,7 @@ def used(weights: Floats, values: Floats, order: Ints) -> Floats:
     """Of each limit, how much a ranking uses: Σ_i w_i · m(d_i)."""
     array = np.zeros(weights.shape[0])
     for r in range(array.size):
-        for i in range(order.size):
-            array[r] += weights[r, i] * values[r, order[i]]
+        array[r] = (weights[r] * values[r][order]).sum()
     return array
 
 
@@ -101,30 +91,23 @@ def bound(
     result = 1
 
     # Basis: number of a ranking, −1 − r for what is left of limit r, −1 − limits − r for what exceeds it.
-    basis = np.empty(size, np.int64)
-    inverse = np.zeros((size, size))
-    level = np.empty(size)
+    basis = np.zeros(size, np.int64)
+    inverse = np.eye(size)
+    level = np.ones(size)
     for r in range(limits):
-        sign = 1.0 if uses[0, r] <= upper[r] else -1.0
-        basis[r] = -1 - r if sign > 0 else -1 - limits - r
-        inverse[r, r] = sign
-        inverse[r, limits] = -uses[0, r] * sign
+        exceeds = uses[0, r] > upper[r]
+        basis[r] = -1 - limits - r if exceeds else -1 - r
+        inverse[r, r] = -1.0 if exceeds else 1.0
+        inverse[r, limits] = -uses[0, r] * inverse[r, r]
         level[r] = abs(upper[r] - uses[0, r])
-    basis[limits] = 0
-    inverse[limits, limits] = 1.0
-    level[limits] = 1.0
 
-    price = np.empty(size)
-    column = np.empty(size)
     for _ in range(40 * rounds + 40):
-        for k in range(size):
-            price[k] = 0.0
-            for j in range(size):
-                b = basis[j]
-                if b >= 0:
-                    price[k] += worth[b] * inverse[j, k]
-                elif b < -limits:
-                    price[k] -= penalty[-1 - limits - b] * inverse[j, k]
+        price = np.zeros(size)
+        for j in range(size):
+            if basis[j] >= 0:
+                price += worth[basis[j]] * inverse[j]
+            elif basis[j] < -limits:
+                price -= penalty[-1 - limits - basis[j]] * inverse[j]
         # What to bring in: room left in a limit, or excess, else the best ranking under these charges.
         enters, gained = 0, TOLERANCE
         for r in range(limits):
@@ -135,34 +118,26 @@ def bound(
         if enters == 0:
             if result > rounds:
                 break
-            for r in range(limits):
-                charges[r] = min(max(price[r], 0.0), penalty[r])
+            charges = np.minimum(np.maximum(price[:limits], 0.0), penalty)
             profit = charged(gain, discount, weights, values, charges)
-            value = assign(profit, pool[result], ranks, docs)
-            ceiling = value
-            for r in range(limits):
-                ceiling += charges[r] * upper[r]
+            ceiling = assign(profit, pool[result], ranks, docs) + (charges * upper).sum()
             if ceiling < least:
-                least = ceiling
-                best[:] = charges
+                least, best = ceiling, charges
             worth[result] = usefulness(gain, discount, pool[result])
             uses[result] = used(weights, values, pool[result])
-            gained = worth[result] - price[limits]
-            for r in range(limits):
-                gained -= price[r] * uses[result, r]
+            gained = worth[result] - price[limits] - (price[:limits] * uses[result]).sum()
             enters = result
             result += 1
             if gained <= TOLERANCE:
                 break
-        for k in range(size):
-            if enters >= 0:
-                column[k] = inverse[k, limits]
-                for r in range(limits):
-                    column[k] += inverse[k, r] * uses[enters, r]
-            elif enters >= -limits:
-                column[k] = inverse[k, -1 - enters]
-            else:
-                column[k] = -inverse[k, -1 - limits - enters]
+        if enters >= 0:
+            column = inverse[:, limits].copy()
+            for r in range(limits):
+                column += uses[enters, r] * inverse[:, r]
+        elif enters >= -limits:
+            column = inverse[:, -1 - enters].copy()
+        else:
+            column = -inverse[:, -1 - limits - enters]
         leaves, ratio = -1, np.inf
         for k in range(size):
             if column[k] > 1e-11:
@@ -171,20 +146,14 @@ def bound(
                     leaves, ratio = k, each
         if leaves < 0:
             break
-        pivot = column[leaves]
-        for j in range(size):
-            inverse[leaves, j] /= pivot
+        inverse[leaves] /= column[leaves]
         level[leaves] = ratio
         for k in range(size):
             if k != leaves and column[k] != 0.0:
-                for j in range(size):
-                    inverse[k, j] -= column[k] * inverse[leaves, j]
+                inverse[k] -= column[k] * inverse[leaves]
                 level[k] -= column[k] * ratio
         basis[leaves] = enters
-    excess = 0.0
-    for k in range(size):
-        if basis[k] < -limits:
-            excess += max(level[k], 0.0)
+    excess = np.maximum(level[basis < -limits], 0.0).sum()
     return least, best, excess, pool[:result]
 
 
@@ -216,9 +185,8 @@ def assign(profit: Floats, chosen: Ints, ranks: Floats, docs: Floats) -> float:
     for current in range(m):
         row_seen[:] = False
         col_seen[:] = False
-        for j in range(n):
-            shortest[j] = np.inf
-            left[j] = j
+        shortest[:] = np.inf
+        left[:] = np.arange(n)
         remaining = n
         lowest = 0.0
         i = current
@@ -249,9 +217,7 @@ def assign(profit: Floats, chosen: Ints, ranks: Floats, docs: Floats) -> float:
         for k in range(m):
             if row_seen[k] and k != current:
                 ranks[k] -= lowest - shortest[chosen[k]]
-        for j in range(n):
-            if col_seen[j]:
-                docs[j] += lowest - shortest[j]
+        docs[:] = np.where(col_seen, docs + lowest - shortest, docs)
         j = sink
         while True:
             i = path[j]
