@@ -261,7 +261,6 @@ def test_a_penalty_moves_candidates_only(data) -> None:
         ),
         (lambda run, tally: er.interpolate(run, tally, missing="foo"), "missing cannot be 'foo'"),
         (lambda run, tally: er.penalise(run, tally, 1.7e308, bias="count"), r"strength is 1.7e\+308: scores"),
-        (lambda run, tally: er.penalise(run, tally, order="rank"), "penalise takes no order; leave it out"),
         (
             lambda run, tally: er.sweep(run, tally, qrels={"q": {"a": 1}}, strengths=["1"]),
             "not a finite number",

@@ -296,8 +296,8 @@ def penalise(name: str, bias: str) -> Any:
     return run_values(er.penalise(bm25_run(name), tally(name), 1.5, bias=bias))
 
 
-def interpolate(name: str, magnitude: str) -> Any:
-    return orders(er.interpolate(bm25_run(name), tally(name), 0.6, magnitude=magnitude))
+def interpolate(name: str, bias: str) -> Any:
+    return orders(er.interpolate(bm25_run(name), tally(name), 0.6, bias=bias))
 
 
 for _name in COLLECTIONS:

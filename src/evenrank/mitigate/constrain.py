@@ -110,7 +110,7 @@ def constrain(
     check_number("budget", budget)
     conditions = parse_limits(limit)
     inputs = Inputs.open({"the run": run}, tally=tally, **given)
-    return constrained(
+    return constrain_inputs(
         inputs,
         conditions,
         mode=mode,
@@ -122,7 +122,7 @@ def constrain(
     )
 
 
-def constrained(
+def constrain_inputs(
     inputs: Inputs,
     conditions: Sequence[Condition],
     *,
@@ -133,7 +133,7 @@ def constrained(
     utility: str = "dcg",
     progress: Progress | None = None,
 ) -> Constrained:
-    """As :func:`constrain`, of the one run of inputs that are open."""
+    """As :func:`constrain`, for the one run of opened inputs."""
     (frame,) = inputs.runs.values()
     limits = applied(conditions, inputs, candidates)
     lists = limits[0].lists
@@ -170,7 +170,7 @@ def constrained(
     report = _report(lists.query_ids, solved).with_columns(
         column for each in limited.values() for column in _values(each, order, first, lengths)
     )
-    summary = summed_up(report, [str(condition) for condition in conditions], mode) | certificate
+    summary = _certificate(report, [str(condition) for condition in conditions], mode) | certificate
     return Constrained.of(reordered_run(frame, order), report, summary)
 
 
@@ -193,7 +193,7 @@ def _report(query_ids: pl.Series, solved: Sequence[Solved]) -> pl.DataFrame:
             "status": [each.status for each in solved],
             "utility_before": before,
             "utility": after,
-            "gap": relative(ceiling - after, before),
+            "gap": _share(ceiling - after, before),
             "excess": [each.excess for each in solved],
             "least_excess": [each.least_excess for each in solved],
             "work": [each.work for each in solved],
@@ -214,6 +214,11 @@ def _values(limit: Limit, order: np.ndarray, first: np.ndarray, lengths: np.ndar
         pl.Series(name, each).fill_nan(None)
         for name, each in zip((f"{measure} before", str(measure)), values, strict=True)
     ]
+
+
+def _reordered(lists: RankedLists, order: np.ndarray) -> RankedLists:
+    """The same lists with their entries in another order."""
+    return replace(lists, rows=lists.rows[order], doc_ids=lists.doc_ids.gather(order))
 
 
 class Constrained(pl.DataFrame):
@@ -253,8 +258,8 @@ class Constrained(pl.DataFrame):
         return {**self.certificate, "queries": self.report.to_dicts()}
 
 
-def summed_up(report: pl.DataFrame, limits: list[str], mode: str) -> dict[str, Any]:
-    """The report over all queries."""
+def _certificate(report: pl.DataFrame, limits: list[str], mode: str) -> dict[str, Any]:
+    """The summary over all queries."""
     status = report["status"]
     names = (KEPT, OPTIMAL, GAP, INFEASIBLE, UNRESOLVED) if mode == "each" else (KEPT, MOVED)
     counts = {name: int((status == name).sum()) for name in names}
@@ -268,11 +273,11 @@ def summed_up(report: pl.DataFrame, limits: list[str], mode: str) -> dict[str, A
         "status": counts,
         "proved": float(proved.mean() or 0.0),  # type: ignore[arg-type]
         "largest_gap": float(report["gap"].max() or 0.0),  # type: ignore[arg-type]
-        "mean_loss": float(np.mean(relative(before - report["utility"].to_numpy(), before))),
+        "mean_loss": float(np.mean(_share(before - report["utility"].to_numpy(), before))),
     }
 
 
-def relative(part: Floats, whole: Floats) -> Floats:
+def _share(part: Floats, whole: Floats) -> Floats:
     """A share, 0 where there is nothing to share."""
     return np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0)
 
@@ -292,10 +297,8 @@ class ConstrainSweep:
         return f"constrain ({self.mode})"
 
     def __post_init__(self) -> None:
-        if not is_sum(self.measure):
+        if not is_sum(self.measure) or self._way == "one":
             raise InputError(f"{self.measure} cannot be bounded here; RaB, ARaB, FaiRR, NFaiRR and LIWC can")
-        if self._way == "one":
-            raise InputError(f"{self.measure} cannot be bounded here; values near 1 are good, on both sides")
         if self.given is None and self._way == "high" and self.measure.BEST is None:
             raise InputError(f"name the strengths: bounds on {self.measure}, from weak to strong")
 
@@ -310,15 +313,13 @@ class ConstrainSweep:
 
     def strengths(self) -> list[float]:
         """Those given, or bounds that leave nine tenths to one twentieth of the bias there is."""
-        high = self._way == "high"
-        if self.given is not None:
-            return [self._none, *sorted(self.given, reverse=not high)]
-        result = measured(self.inputs, [self.measure], Options(confidence=None))[self.measure]
-        if not high:
+        high, given = self._way == "high", self.given
+        if given is None:
+            result = measured(self.inputs, [self.measure], Options(confidence=None))[self.measure]
             size = (result.abs if self.measure.SIGNED else result.value) or 0.0
-            return [self._none, *(float(f"{share * size:.6g}") for share in _SHARES)]
-        best, value = self.measure.BEST, result.value or 0.0
-        return [self._none, *(float(f"{best - share * (best - value):.6g}") for share in _SHARES)]
+            best = self.measure.BEST if high else 0.0
+            given = [float(f"{best + share * (size - best):.6g}") for share in _SHARES]
+        return [self._none, *sorted(given, reverse=not high)]
 
     def apply(self, strength: float) -> pl.DataFrame:
         """The most useful ranking within the bound."""
@@ -326,7 +327,7 @@ class ConstrainSweep:
             return self.inputs.runs["the run"]
         form = {"zero": "abs({})<={!r}", "low": "{}<={!r}", "high": "{}>={!r}"}[self._way]
         limits = parse_limits(form.format(self.measure, strength))
-        return pl.DataFrame(constrained(self.inputs, limits, mode=self.mode, candidates=self.candidates))
+        return pl.DataFrame(constrain_inputs(self.inputs, limits, mode=self.mode, candidates=self.candidates))
 
 
 @dataclass(frozen=True)
@@ -401,11 +402,6 @@ def rerank(
         after[str(each.measure)] = _value(each.measure, _reordered(each.lists, order))
     loss = (result.utility_before - result.utility) / (result.utility_before or 1.0)
     return Reranked(by_score[order].tolist(), result.status, loss, before, after)
-
-
-def _reordered(lists: RankedLists, order: np.ndarray) -> RankedLists:
-    """The same lists with their entries in another order."""
-    return replace(lists, rows=lists.rows[order], doc_ids=lists.doc_ids.gather(order))
 
 
 def _value(measure: Any, lists: RankedLists) -> float | None:

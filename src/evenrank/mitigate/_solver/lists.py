@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -104,18 +104,8 @@ def solve(gain: Floats, alternatives: Alternatives, ranks: int, *, budget: float
         if not exact or result.proved:
             break
         limit *= 2
-    chosen = result.order
-    rest = same[~np.isin(same, chosen)]
-    return Solved(
-        np.concatenate([chosen, rest]),
-        result.status,
-        before,
-        result.utility,
-        result.ceiling,
-        result.excess,
-        result.least_excess,
-        result.work,
-    )
+    order = np.concatenate([result.order, same[~np.isin(same, result.order)]])
+    return replace(result, order=order, utility_before=before)
 
 
 def _kept(row: Row) -> bool:
