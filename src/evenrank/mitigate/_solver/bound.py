@@ -157,12 +157,6 @@ def bound(
     return least, best, excess, pool[:result]
 
 
-# Which document goes to which rank, at most total profit: the assignment problem, compiled.
-#
-# The shortest augmenting paths of R. Jonker and A. Volgenant (1987), in the form that D. F. Crouse gives for
-# more documents than ranks (On implementing 2D rectangular assignment algorithms, IEEE TAES 52(4), 2016).
-
-
 @njit(nogil=True, cache=True)
 def assign(profit: Floats, chosen: Ints, ranks: Floats, docs: Floats) -> float:
     """The best document for each rank (`chosen`), each document at most once; returns the total profit.
@@ -170,62 +164,46 @@ def assign(profit: Floats, chosen: Ints, ranks: Floats, docs: Floats) -> float:
     `ranks` and `docs` are filled with prices: ranks[i] + docs[d] ≥ profit[i, d] for all pairs, with
     equality where d is chosen for i, and docs ≥ 0 with 0 for every document that is not chosen. So no
     assignment has more profit than the sum of all prices, and every pair says, by how much its prices
-    exceed its profit, what it costs to insist on it.
+    exceed its profit, what it costs to insist on it. By shortest augmenting paths (Jonker and Volgenant
+    1987), for more documents than ranks as in Crouse (IEEE TAES 52(4), 2016).
     """
     m, n = profit.shape
-    row_of = np.full(n, -1, np.int64)
-    shortest = np.empty(n)
+    row_of = np.full(n + 1, -1, np.int64)  # the last column is where each path begins
     path = np.empty(n, np.int64)
-    left = np.empty(n, np.int64)
-    row_seen = np.empty(m, np.bool_)
-    col_seen = np.empty(n, np.bool_)
     ranks[:] = 0.0
     docs[:] = 0.0
-    chosen[:] = -1
     for current in range(m):
-        row_seen[:] = False
-        col_seen[:] = False
-        shortest[:] = np.inf
-        left[:] = np.arange(n)
-        remaining = n
-        lowest = 0.0
-        i = current
-        sink = -1
-        while sink < 0:
-            row_seen[i] = True
-            at = -1
-            best = np.inf
-            for k in range(remaining):
-                j = left[k]
-                length = lowest - profit[i, j] + ranks[i] + docs[j]
-                if length < shortest[j]:
-                    path[j] = i
-                    shortest[j] = length
-                if shortest[j] < best or (shortest[j] == best and row_of[j] < 0 and row_of[left[at]] >= 0):
-                    best = shortest[j]
-                    at = k
-            lowest = best
-            j = left[at]
-            col_seen[j] = True
-            remaining -= 1
-            left[at] = left[remaining]
-            if row_of[j] < 0:
-                sink = j
-            else:
-                i = row_of[j]
-        ranks[current] -= lowest
-        for k in range(m):
-            if row_seen[k] and k != current:
-                ranks[k] -= lowest - shortest[chosen[k]]
-        docs[:] = np.where(col_seen, docs + lowest - shortest, docs)
-        j = sink
-        while True:
-            i = path[j]
-            row_of[j] = i
-            j, chosen[i] = chosen[i], j
-            if i == current:
-                break
+        shortest = np.full(n, np.inf)
+        is_seen = np.zeros(n, np.bool_)
+        row_of[n] = current
+        column = n
+        while row_of[column] >= 0:
+            i = row_of[column]
+            if column < n:
+                is_seen[column] = True
+            lowest, nearest = np.inf, -1
+            for j in range(n):
+                if not is_seen[j]:
+                    length = ranks[i] + docs[j] - profit[i, j]
+                    if length < shortest[j]:
+                        shortest[j] = length
+                        path[j] = column
+                    if shortest[j] < lowest:
+                        lowest, nearest = shortest[j], j
+            ranks[current] -= lowest
+            for j in range(n):
+                if is_seen[j]:
+                    ranks[row_of[j]] -= lowest
+                    docs[j] += lowest
+                else:
+                    shortest[j] -= lowest
+            column = nearest
+        while column < n:
+            row_of[column] = row_of[path[column]]
+            column = path[column]
     total = 0.0
-    for i in range(m):
-        total += profit[i, chosen[i]]
+    for j in range(n):
+        if row_of[j] >= 0:
+            chosen[row_of[j]] = j
+            total += profit[row_of[j], j]
     return total
