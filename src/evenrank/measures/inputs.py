@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from evenrank.data.docs import Docs, open_docs
 from evenrank.data.formats import is_parquet
-from evenrank.data.read import is_ranx, path_of, read_genders, read_qrels, read_queries
+from evenrank.data.read import path_of, read_genders, read_qrels, read_queries
 from evenrank.data.runs import perfect_run, read_run
 from evenrank.data.schema import show
 from evenrank.errors import InputError, check_choice
@@ -163,7 +163,7 @@ class Inputs:
             genders, gender_caution = _predicted(queries, classify)
         result = cls(
             runs=frames,
-            docs=None if docs is None else open_docs(docs).shared(),
+            docs=None if docs is None else replace(open_docs(docs)),
             queries=queries,
             qrels=None if qrels is None else read_qrels(qrels),
             background=background,
@@ -443,7 +443,7 @@ def named_runs(runs: Any) -> dict[str, Any]:
         return dict(zip(map(str, runs), runs.values(), strict=True))
     if isinstance(runs, str | PathLike):
         return {run_name(runs): runs}
-    return {str(getattr(runs, "name", None) or "run") if is_ranx(runs) else "run": runs}
+    return {"run": runs}
 
 
 def _ranked_by(transformer: Any, queries: Any) -> Any:

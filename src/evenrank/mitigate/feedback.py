@@ -21,7 +21,7 @@ from ir_measures.measures import Measure
 import evenrank
 from evenrank import stats
 from evenrank.data.files import writing
-from evenrank.data.read import fingerprint, read_qrels, read_queries, read_table
+from evenrank.data.read import fingerprint, read_qrels, read_queries, read_table, refuse_after_fork
 from evenrank.errors import InputError
 from evenrank.measures.base import distance_from_ideal, is_bias, preferred_direction
 from evenrank.measures.evaluate import listed_measures, measure
@@ -29,7 +29,6 @@ from evenrank.measures.inputs import get_tally
 from evenrank.measures.parse import parse
 from evenrank.measures.results import Measurement
 from evenrank.mitigate.base import LAMBDAS, from_nothing
-from evenrank.parallel import refuse_after_fork
 from evenrank.show.grid import Grid, Recorded
 from evenrank.show.numbers import number, p_phrase
 from evenrank.stats.rounding import round_significant

@@ -16,10 +16,9 @@ import numpy.typing as npt
 import polars as pl
 
 import evenrank
-from evenrank.data.read import path_of, read_genders
+from evenrank.data.read import path_of, read_genders, refuse_after_fork
 from evenrank.errors import InputError, check_whole
 from evenrank.mitigate.training_sets import WithAdded
-from evenrank.parallel import refuse_after_fork
 from evenrank.psychology import scores_of
 from evenrank.queries.generated import read_generated, stable_hash
 from evenrank.show.numbers import counted
