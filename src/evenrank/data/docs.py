@@ -8,7 +8,8 @@ import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -90,8 +91,9 @@ class Docs:
     first_line: int | None = None
     columns: Sequence[str] = ()
     frozen: bool = False
-    _expected: set[str] = field(default_factory=set, init=False)
-    _kept: dict[str, str | None] = field(default_factory=dict, init=False)
+    _is_shared: bool = False
+    _expected: set[str] = field(default_factory=set)
+    _kept: dict[str, str | None] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"Docs({self.name!r})"
@@ -131,6 +133,12 @@ class Docs:
             yield Table(ids, self.path or self.name, line, offset=row)
             row += len(batch)
 
+    def shared(self) -> Docs:
+        """The same collection for several readers: texts that one expects are kept whenever it is read."""
+        other = copy(self)
+        other._expected, other._kept, other._is_shared = set(), {}, True
+        return self if self._is_shared else other
+
     def expect(self, ids: Iterable[str]) -> None:
         """Keep these texts at the next pass, whoever makes it."""
         self._expected.update(ids)
@@ -146,9 +154,9 @@ class Docs:
         Ids that the collection does not have are left out.
         """
         wanted = {each for each in ids if isinstance(each, str)}
-        reader = self if wanted <= self._expected else replace(self)
-        reader.expect(wanted)
+        reader = self.shared()
         if not wanted <= reader._kept.keys():
+            reader.expect(wanted)
             for _ in reader.batches():
                 if reader._expected <= reader._kept.keys():
                     break

@@ -163,7 +163,7 @@ class Inputs:
             genders, gender_caution = _predicted(queries, classify)
         result = cls(
             runs=frames,
-            docs=None if docs is None else replace(open_docs(docs)),
+            docs=None if docs is None else open_docs(docs).shared(),
             queries=queries,
             qrels=None if qrels is None else read_qrels(qrels),
             background=background,
