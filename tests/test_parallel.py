@@ -26,6 +26,7 @@ import os, signal, sys, time, warnings
 import numpy as np
 import polars as pl
 import evenrank as er
+from evenrank import demo
 from evenrank.data.read import read_qrels, read_queries
 warnings.simplefilter("ignore")
 where = sys.argv[1]
@@ -50,7 +51,7 @@ class Encoder:
 
 entries = {
     "audit": lambda: er.audit(run, ["ARaB@2"], tally=tally),
-    "load": lambda: er.load("demo"),
+    "load": lambda: er.load(demo.folder()),
     "tally": lambda: er.tally(docs),
     "index": lambda: er.index(docs, where + f"/idx{os.getpid()}"),
     "Index": lambda: er.Index.open(where + "/idx"),

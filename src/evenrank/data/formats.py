@@ -13,7 +13,6 @@ import json
 import os
 import re
 import stat
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -344,9 +343,9 @@ def json_value(text: str, path: Path) -> Any:
     """A whole file that is one JSON value; no name may occur twice in an object."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        for name, count in Counter(name for name, _ in pairs).items():
-            if count > 1:
-                raise InputError(f"{show(name)} occurs twice in one object", path=path)
+        names = [name for name, _ in pairs]
+        if len({*names}) < len(names):
+            raise InputError(f"{show(max(names, key=names.count))} occurs twice in one object", path=path)
         return dict(pairs)
 
     try:
@@ -444,9 +443,9 @@ def read_trec(path: Path, names: Names, optional: Sequence[str] = ()) -> Iterato
 # --- TREC topics ---------------------------------------------------------------------------------------
 
 _PROLOGUE = re.compile(r"(?:\s*+(?:<\?xml|<!--|<topics)[^>]*+>)*+\s*+<top(?:ic)?[\s>]", re.IGNORECASE)
-_START = re.compile(r"<top(?:ic)?(\s[^<>]*+)?+>", re.IGNORECASE)
-_END = re.compile(r"</top(?:ic)?>", re.IGNORECASE)
-_BETWEEN = re.compile(r"</topics>|<!--[^>]*+>", re.IGNORECASE)
+_TOPIC = re.compile(r"<top(?:ic)?(\s[^<>]*+)?+>", re.IGNORECASE)
+_FIRST = re.compile(r"(?:\s*+(?:<\?xml|<!--|<topics)[^>]*+>)*+\s*+" + _TOPIC.pattern, re.IGNORECASE)
+_END = re.compile(r"</top(?:ic)?>(?:\s|</topics>|<!--[^>]*+>)*+", re.IGNORECASE)
 _TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9_-]*+)[^<>]*+>")
 _NUMBER = re.compile(r"\b(?:number|id)\s*=\s*[\"']?([^\"'\s>]+)", re.IGNORECASE)
 _LABEL = re.compile(r"(?:number|topic)\s*:\s*", re.IGNORECASE)
@@ -455,26 +454,22 @@ _QUOTES = {"&quot;": '"', "&apos;": "'"}
 
 def is_topics(text: str) -> bool:
     """Whether a file starts with a topic, after what XML may put before it."""
-    return _PROLOGUE.match(text) is not None
+    return _FIRST.match(text) is not None
 
 
 def read_topics(text: str, path: Path) -> Table:
     """``query_id`` and ``text`` (the title), and the line on which each topic starts."""
     rows: list[tuple[str, str]] = []
     lines: list[int] = []
-    starts = list(_START.finditer(text))
-    line, seen = 1, 0
-    for start, until in zip(starts, [*(start.start() for start in starts[1:]), len(text)], strict=True):
-        line += text.count("\n", seen, start.start())
-        seen = start.start()
-        if end := _END.search(text, start.end(), until):
-            rest = _BETWEEN.sub(lambda match: " " * len(match[0]), text[end.end() : until])
-            if stray := rest.lstrip():
-                at = line + text.count("\n", seen, until - len(stray))
-                raise InputError("text between topics", path=path, line=at)
-            until = end.start()
-        rows.append(_topic(start[1] or "", text[start.end() : until], path, line))
-        lines.append(line)
+    starts = list(_TOPIC.finditer(text))
+    for start, until in zip(starts, [*(each.start() for each in starts[1:]), len(text)], strict=True):
+        end = _END.search(text, start.end(), until)
+        if end and end.end() < until:
+            line = 1 + text.count("\n", 0, end.end())
+            raise InputError("text between topics", path=path, line=line)
+        lines.append(1 + text.count("\n", 0, start.start()))
+        body = text[start.end() : end.start() if end else until]
+        rows.append(_topic(start[1] or "", body, path, lines[-1]))
     frame = pl.DataFrame(rows, schema={"query_id": pl.String, "text": pl.String}, orient="row")
     return Table(frame, path, 1, pl.Series(lines, dtype=pl.Int64))
 
@@ -576,10 +571,8 @@ def parquet_blocks(
         share = files.require_regular(path) / max(1, about.num_rows)
         first, behind = part or (0, about.num_row_groups)
         rows = sum(about.row_group(group).num_rows for group in range(first))
-        groups = list(range(first, behind))
-        for batch in file.iter_batches(
-            batch_size=ROWS, row_groups=groups, columns=[id_column, *fields], use_threads=False
-        ):
+        groups, columns = list(range(first, behind)), [id_column, *fields]
+        for batch in file.iter_batches(ROWS, row_groups=groups, columns=columns, use_threads=False):
             size = int((rows + len(batch)) * share) - int(rows * share)
             yield Block(partial(_documents, batch, id_column, fields, rows, path), size)
             rows += len(batch)

@@ -176,7 +176,7 @@ def as_frame(
     if is_frame(x):
         return _of_frame(x, names, optional)
     if isinstance(x, Mapping) and names is not None:
-        return _of_mapping(x, [name for name in names if name not in optional])
+        x = _mapping_rows(x, [name for name in names if name not in optional])
     if is_irds(x) or is_dataset(x):
         x = DatasetRows(irds_dataset(x), part)
     if isinstance(x, (str, bytes, Mapping)) or not isinstance(x, Iterable):
@@ -236,36 +236,29 @@ def _of_frame(frame: Any, names: Names | None = None, optional: Sequence[str] = 
     return pl.DataFrame(rows)
 
 
-def _of_mapping(x: Mapping[Any, Any], names: list[str]) -> pl.DataFrame:
+def _mapping_rows(x: Mapping[Any, Any], names: list[str]) -> list[tuple[Any, ...]]:
+    """The rows of ``{first: second}``, or of ``{first: {second: third}}`` where there are three columns."""
     if len(names) == 2:
-        return _columns({names[0]: list(x), names[1]: list(x.values())})
+        return list(x.items())
     for key, part in x.items():
         if not isinstance(part, Mapping):
             raise InputError(f"{show(key)} has {show(part)}; expected {{query_id: {{doc_id: {names[2]}}}}}")
-    return _columns(
-        {
-            names[0]: [key for key, part in x.items() for _ in part],
-            names[1]: [inner for part in x.values() for inner in part],
-            names[2]: [value for part in x.values() for value in part.values()],
-        }
-    )
+    return [(key, *pair) for key, part in x.items() for pair in part.items()]
 
 
 def _of_rows(rows: list[Any], names: Names, optional: Sequence[str]) -> pl.DataFrame:
     wanted = [name for name in names if name not in optional]
-    if not rows:
-        return _columns({name: [] for name in wanted})
-    if is_plain_row(rows[0]):
-        for row, item in enumerate(rows):
+    if not rows or is_plain_row(rows[0]):
+        for row, item in enumerate(rows, start=1):
             if not is_plain_row(item) or len(item) != len(wanted):
-                raise InputError(f"row {row + 1}: {show(item)}; expected ({', '.join(wanted)})")
-        return _columns(dict(zip(wanted, map(list, zip(*rows, strict=True)), strict=True)))
+                raise InputError(f"row {row}: {show(item)}; expected ({', '.join(wanted)})")
+        columns = zip(*rows, strict=True) if rows else [()] * len(wanted)
+        return _columns(dict(zip(wanted, map(list, columns), strict=True)))
     values = [row_values(item, row) for row, item in enumerate(rows, start=1)]
     chosen = choose_columns(list(values[0]), names, optional)
     for row, item in enumerate(values, start=1):
-        for column in chosen.values():
-            if column not in item:
-                raise InputError(f"row {row}: no {column}")
+        if missing := [column for column in chosen.values() if column not in item]:
+            raise InputError(f"row {row}: no {missing[0]}")
     return _columns({name: [item[column] for item in values] for name, column in chosen.items()})
 
 

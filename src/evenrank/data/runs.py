@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import warnings
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -28,7 +27,7 @@ from evenrank.data.schema import (
     Table,
     show,
 )
-from evenrank.errors import InputError, InputWarning, check_choice, check_whole
+from evenrank.errors import InputError, check_choice, check_whole
 
 Order = Literal["score", "rank"]
 
@@ -90,12 +89,8 @@ def _read_pieces(pieces: Callable[[], Iterable[Table]], order: Order, depth: int
     checks = [DuplicateCheck("query_id", "doc_id")]
     if order == "rank":
         checks.append(DuplicateCheck("query_id", "rank"))
-    against = along = 0
     limit = 0  # rows that are kept before they are cut to the depth together
     for piece in pieces():
-        if order == "score":
-            reversals = _reversals(piece)
-            against, along = against + reversals[0], along + reversals[1]
         rows = _checked(piece, order)
         kept.append(rows.frame)
         for check in checks:
@@ -108,26 +103,7 @@ def _read_pieces(pieces: Callable[[], Iterable[Table]], order: Order, depth: int
     rows.require_rows("run")
     for check in checks:
         check.finish(lambda: (_checked(piece, order) for piece in pieces()))
-    if against > along:
-        pairs = f"{against:,} of {against + along:,} pairs of neighbouring rows"
-        problem = f"the higher score has the worse rank in {pairs}. The highest score is ranked first"
-        remedy = "if the scores are distances or ranks, use order 'rank'"
-        warnings.warn(f"{rows.path or 'the run'}: {problem}; {remedy}", InputWarning, stacklevel=3)
     return frame
-
-
-def _reversals(rows: Table) -> tuple[int, int]:
-    """How often the higher score of two neighbouring rows has the worse rank, and how often the better.
-
-    If the first is more often, scores may be distances, or the ranks themselves. A column that is the same
-    everywhere says nothing.
-    """
-    if not {"query_id", "rank", "score"} <= {*rows.frame.columns} or len(rows.frame) < 2:
-        return 0, 0
-    query = rows.frame["query_id"]
-    rises = [rows.frame[name].cast(pl.Float64, strict=False).diff() for name in ("rank", "score")]
-    agree = (rises[0] * rises[1]).filter(query == query.shift(1))
-    return int((agree > 0).sum()), int((agree < 0).sum())
 
 
 # --- Order -----------------------------------------------------------------------------------------------
