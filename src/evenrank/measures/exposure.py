@@ -243,7 +243,7 @@ class _nDCGxAWRF(_AWRF):
     """nDCG times AWRF: the score of Task 1 of TREC Fair Ranking 2022. From 0 to 1, higher is better.
 
     nDCG@k · AWRF@k. A document is relevant or not, a rank is worth 1/log2(max(rank, 2)) in both; AWRF as for
-    the measure of that name. The track's target is ``target='relevant'``, averaged with `world`. A product
+    the measure of that name. The track's target starts from ``target='relevant'``. A product
     hides which of the two is low: look at both. Queries without judgments have no value; judged ones without
     relevant documents have 0.
 
@@ -338,7 +338,7 @@ class _EEL(ExpectedExposure):
     fair; higher is less fair, up to twice the square of that attention, without saying whom it favours.
 
     The target is that of TREC Fair Ranking 2022: the groups' shares among the relevant documents, each with
-    what an ideal ranking gives it, averaged with `world` where that is given; or any `target`.
+    what an ideal ranking gives it; or any `target`.
 
     Diaz et al., CIKM 2020, Section 4; TREC Fair Ranking 2022, Task 2.
     """

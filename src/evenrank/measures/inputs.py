@@ -23,7 +23,7 @@ from evenrank.data.runs import perfect_run, read_run
 from evenrank.data.schema import show
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.base import is_bias
-from evenrank.measures.document_groups import DocumentGroups, Labels, inferred_groups
+from evenrank.measures.groups import DocumentGroups, Labels, inferred_groups
 from evenrank.measures.lists import (
     WHOLE_LIST,
     RankedLists,

@@ -16,9 +16,8 @@ import polars as pl
 
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.base import is_sum, preferred_direction
-from evenrank.measures.document_groups import listed_groups, normal_groups, read_targets
 from evenrank.measures.evaluate import measured
-from evenrank.measures.groups import Groups
+from evenrank.measures.groups import Groups, listed_groups, normal_groups, read_targets
 from evenrank.measures.inputs import Inputs, MeasureInputs
 from evenrank.measures.lists import Floats, RankedLists, Words, views_of
 from evenrank.measures.parse import Condition
