@@ -211,7 +211,7 @@ class Labels:
         if len(set(names)) < len(names):
             raise InputError(f"{attribute} crosses an attribute with itself")
         doc_ids = pl.concat(self.attributes[name]["doc_id"] for name in names).unique(maintain_order=True)
-        shares, crossed = np.ones((len(doc_ids), 1)), [()]
+        shares, crossed = np.ones((len(doc_ids), 1)), [tuple[str, ...]()]
         for name in names:
             rows = self.attributes[name].filter(pl.col("group").is_not_null())
             groups = ordered_groups(rows["group"].unique())
