@@ -18,7 +18,7 @@ import polars as pl
 from ir_measures.measures import ParamInfo
 from numpy.typing import NDArray
 
-from evenrank.measures.base import BiasMeasure, Param, PerQuery, register
+from evenrank.measures.base import Param, PerQuery, register
 from evenrank.measures.groups import (
     ATTRIBUTE,
     CUTOFF,
@@ -129,6 +129,7 @@ class _ExposureGap(PairMeasure):
     INTERPRETATION = "above 0 the second group gets more attention, below 0 the first"
     NEEDS = GroupMeasure.NEEDS
     VIEW = Groups
+    CURVE = False
     # Its sign names no group: labels may not be the groups of the words that a verdict speaks about.
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         **PairMeasure.SUPPORTED_PARAMS,
@@ -141,9 +142,6 @@ class _ExposureGap(PairMeasure):
 
     def shown(self, lists: RankedLists, group: str) -> Floats:
         return 1.0 * lists.column(group)
-
-    def curves(self) -> tuple[BiasMeasure, ...]:
-        return ()
 
 
 class _DemographicParity(GroupMeasure):
