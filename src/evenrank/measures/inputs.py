@@ -218,7 +218,7 @@ class Inputs:
 
     def _mismatches(self) -> list[str]:
         """Where the inputs look as if they do not belong together."""
-        rows = []
+        rows: list[str] = []
         described = self._described()
         if not described:
             return rows
