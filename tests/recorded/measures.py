@@ -553,8 +553,21 @@ def compared_own_variants() -> Any:
 
 
 def gendered_expansion(name: str) -> Any:
-    found = er.gendered_terms(data(f"data/expanded-queries/robust04.{name}.tsv"), stemmer="porter")
-    return tidy(found.to_dict())
+    from Stemmer import Stemmer
+
+    from evenrank.mitigate.feedback import expanded_queries
+
+    expanded = expanded_queries(data(f"data/expanded-queries/robust04.{name}.tsv"))
+    found = er.gendered_terms(expanded, stem=Stemmer("porter").stemWord)
+    by_group = found.group_by("group").agg(number=pl.len(), weight=pl.col("weight").sum())
+    return {
+        "number": found.height,
+        "weight": float(found["weight"].sum()),
+        "groups": {group: {"number": n, "weight": weight} for group, n, weight in by_group.iter_rows()},
+        "queries": expanded["query_id"].n_unique(),
+        "queries_with_any": found["query_id"].n_unique(),
+        "terms": expanded.height,
+    }
 
 
 # Word vectors.

@@ -157,8 +157,7 @@ def _(found: TradeOff) -> Told:
     )
     chosen = f"{found.bias} {bias}, {found.utility} {useful} as chosen"
     said = f"{found.method}: {'no setting chosen' if last is first else chosen}"
-    remarks = [*found.remarks(), counted(len(found.queries), "query", "queries")]
-    return Told(said, found.grid(), (), remarks)
+    return Told(said, found.grid(), (), found.remarks())
 
 
 @figures.register
