@@ -88,6 +88,7 @@ def test_without_names_every_column_stays(shape: str, tmp_path: Path) -> None:
         (b"docs\tlabel\n1\tf\n", ":1: no column doc_id; found docs, label"),
         (b"doc_id\tlabel\n1\t\xff\n", ":2: bytes that are not UTF-8"),
         (b'doc_id,label\n1,"f\n', ":2: not a line of CSV"),
+        (b'{"doc_id": "1", "label": "f"}\n{"doc_id": "2"}\n', ":2: no field label; found doc_id"),
         (b'{"doc_id": "1", "label": ["f"]}\n', ":1: label is"),
         (b'{"doc_id": "1", "label": "f"}\n{"doc_id": "2", "label": "\\ud800"}\n', ":2: .* half a character"),
         (b'{"doc_id": "1", "\\ud800": "f"}\n', ":1: no column group; found doc_id"),
@@ -167,9 +168,8 @@ def test_lines_pass_over_remarks_and_keep_their_numbers(tmp_path: Path) -> None:
     assert text_lines(path) == [(2, "she"), (4, "he")]
 
 
-def test_a_field_that_an_object_lacks_is_null_and_named_where_it_is_needed(tmp_path: Path) -> None:
+def test_an_optional_field_may_turn_up_later(tmp_path: Path) -> None:
     path = written(tmp_path / "t.jsonl", b'{"doc_id": "1"}\n{"doc_id": "2", "label": "f"}\n')
-    table = read_table(path, NAMES)
-    assert table.frame.rows() == [("1", None), ("2", "f")]
-    with pytest.raises(InputError, match=f"^{path}:1: group is missing"):
-        table.ids("group")
+    assert read_table(path, NAMES, optional=["group"]).frame.rows() == [("1", None), ("2", "f")]
+    with pytest.raises(InputError, match=f"^{path}:1: no field label; found doc_id"):
+        read_table(path, NAMES)

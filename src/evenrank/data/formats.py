@@ -271,12 +271,16 @@ def read_objects(raw: files.RawBlock, path: Path) -> list[dict[str, Any]]:
     return [parse_object(line, path, number) for number, line in lines]
 
 
-def objects_table(objects: Sequence[Mapping[str, Any]], kinds: Kinds, path: Path, line: int = 1) -> Table:
-    """Return the fields of objects as text, null where one is missing."""
+def objects_table(
+    objects: Sequence[Mapping[str, Any]], kinds: Kinds, path: Path, line: int = 1, *, optional: Sequence[str]
+) -> Table:
+    """Return the fields of objects as text; a null is null, and so are optional fields that are missing."""
     columns: dict[str, list[str | None]] = {name: [] for name in kinds}
     for number, values in enumerate(objects, start=line):
         for name, column in columns.items():
             value = values.get(name)
+            if name not in values and name not in optional:
+                raise InputError(f"no field {name}; found {listing(values)}", path=path, line=number)
             if value is not None and type(value) not in kinds[name]:
                 wanted = " or ".join(_KINDS[kind] for kind in kinds[name])
                 problem = f"{listing([name])} is {show(value)}; it must be {wanted}"
@@ -288,8 +292,8 @@ def objects_table(objects: Sequence[Mapping[str, Any]], kinds: Kinds, path: Path
     return Table(pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String)), path, line)
 
 
-def _arrow_objects(raw: files.RawBlock, kinds: Kinds, path: Path) -> Table | None:
-    """What Arrow makes of objects; None where it fails."""
+def _arrow_objects(raw: files.RawBlock, kinds: Kinds, path: Path, optional: Sequence[str]) -> Table | None:
+    """What Arrow makes of objects; None where it fails or a field is missing."""
     from pyarrow import json as arrow_json
 
     if not raw.data.startswith(b"{"):  # Arrow crashes where the first value is null
@@ -307,7 +311,8 @@ def _arrow_objects(raw: files.RawBlock, kinds: Kinds, path: Path) -> Table | Non
             frame = batch_frame(table)
         except (pa.ArrowException, OSError, InputError):
             continue
-        if len(frame) == raw.data.count(b"\n"):
+        missing = any(frame[name].null_count() for name in kinds if name not in optional)
+        if len(frame) == raw.data.count(b"\n") and not missing:
             return Table(frame, path, raw.line)
     return None
 
@@ -320,7 +325,10 @@ def parse_docs(
         return documents(parse_lines(raw, layout, [id_column, *fields], path), id_column, fields)
     files.check_utf8(raw, path)
     kinds: Kinds = dict.fromkeys(fields, (str,)) | {id_column: (str, int)}
-    rows = _arrow_objects(raw, kinds, path) or objects_table(read_objects(raw, path), kinds, path, raw.line)
+    optional = [TITLE] if len(fields) > 1 else []
+    rows = _arrow_objects(raw, kinds, path, optional)
+    if rows is None:
+        rows = objects_table(read_objects(raw, path), kinds, path, raw.line, optional=optional)
     return documents(rows, id_column, fields)
 
 
@@ -397,7 +405,8 @@ def read_table_file(
         columns = list(dict.fromkeys(name for each in objects for name in each))
         if names is not None:
             columns = list(choose_columns(columns, names, optional, path=path, line=1).values())
-        table = objects_table(objects, dict.fromkeys(columns, (str, int, float)), path)
+        later = [outside for name in optional for outside in (names or {})[name]]
+        table = objects_table(objects, dict.fromkeys(columns, (str, int, float)), path, optional=later)
     else:
         known = {outside for outsides in (names or {}).values() for outside in outsides}
         needs = [outsides for name, outsides in (names or {}).items() if name not in optional]
