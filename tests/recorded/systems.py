@@ -424,7 +424,7 @@ def distributions(value: Any) -> dict[str, Any]:
 
 def association_scores(name: str, queries: Any, qrels: Any) -> pl.DataFrame:
     """The BM25 score of each query with its relevant documents."""
-    from evenrank.mitigate.balance import association_scores
+    from evenrank.mitigate.balance.matching import association_scores
 
     return association_scores(index(name), queries, qrels)
 
@@ -435,14 +435,13 @@ def real_scores(name: str) -> pl.DataFrame:
 
 
 def balanced(value: Any) -> dict[str, Any]:
-    kept = value.kept.sort("gender", "query_id", "doc_id")
+    kept = value.pairs.sort("gender", "query_id", "doc_id")
     return {
         "kept": kept.height,
         "sum of scores": float(kept["score"].sum()),
         "first": rows(kept.select("query_id", "doc_id", "score", "gender"), 60),
         "matched pairs": kept["pair"].n_unique() if "pair" in kept.columns else 0,
-        "neither": len(value.neither),
-        "unscored": len(value.unscored),
+        "unscored": sum(value.left_out.values()),
         "before": distributions(value.before),
         "after": distributions(value.after),
     }
@@ -451,15 +450,18 @@ def balanced(value: Any) -> dict[str, Any]:
 def balance_published(settings: Mapping[str, Any], count: int) -> Any:
     """Matching on the scores of the paper, or some of them."""
     sides = [
-        pl.read_csv(data(f"data/association/{gender}.tsv.gz"), separator="\t").gather_every(14_000 // count)
+        pl.read_csv(data(f"data/association/{gender}.tsv.gz"), separator="\t")
+        .gather_every(14_000 // count)
+        .with_columns(gender=pl.lit(gender))
         for gender in ("female", "male")
     ]
-    return balanced(er.balance(*sides, **settings))
+    scores = pl.concat(sides)
+    genders = scores.select("query_id", "gender").unique()
+    return balanced(er.balance(scores.drop("gender"), genders, **settings))
 
 
 def balance_collection(name: str, settings: Mapping[str, Any]) -> Any:
-    ids = collection(name).queries["query_id"].to_list()
-    return balanced(er.balance(real_scores(name), genders=query_genders(name), ids=ids, **settings))
+    return balanced(er.balance(real_scores(name), query_genders(name), **settings))
 
 
 BALANCE: dict[str, dict[str, Any]] = {
@@ -500,11 +502,10 @@ def fill(name: str, settings: Mapping[str, Any]) -> Any:
         generated_genders=generated_genders(name), **settings,
     )  # fmt: skip
     return {
-        "added": rows(found.added.sort("query_id"), 60),
+        "added": rows(found.added.join(found.pairs, on=["query_id", "doc_id"]).sort("query_id"), 60),
         "number added": found.added.height,
-        "sum of scores": float(found.added["score"].sum()),
-        "missing": found.missing,
-        "outside": found.outside,
+        "sum of scores": float(found.pairs["score"].sum()),
+        "missing": {reason.split()[0]: count for reason, count in found.left_out.items()},
         "before": distributions(found.before),
         "after": distributions(found.after),
     }
