@@ -202,7 +202,8 @@ def _may_begin(table: Any, data: Any, first: Any, size: Any) -> Any:
 @inlined
 def _word(table: Any, data: Any, first: Any, size: Any, ignored: Any) -> Any:
     """The number of the word data[first:first + size], or NONE."""
-    return np.int64(table.slots[word_slot(table.slots, table.offsets, table.pool, data, first, size, ignored)])
+    slot = word_slot(table.slots, table.offsets, table.pool, data, first, size, ignored)
+    return np.int64(table.slots[slot])
 
 
 @internal
@@ -262,8 +263,8 @@ def find_entries(table: Any, data: Any, offsets: Any, every: Any, results: Any, 
 
     The results are `tokens`, `bounds` and `hits`. tokens[i] is how many tokens text i has. Its entries are
     hits[bounds[i]:bounds[i + 1]], in the order of their first: entry, how often it occurs, and where it first
-    begins and ends in the text. If `every`, an entry is there each time. The buffers are `token`, `edges`, and
-    `last`: zeros, one for each entry there is, for where it was written last.
+    begins and ends in the text. If `every`, an entry is there each time it occurs. The buffers are `token`,
+    `edges`, and `last`: zeros, one for each entry there is, for where it was written last.
     """
     tokens, bounds, hits = results
     token, edges, last = buffers
