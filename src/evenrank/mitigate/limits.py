@@ -160,11 +160,28 @@ def parse_limits(limit: Any) -> list[Condition]:
                 f"{condition}: {measure.NAME} cannot be a limit; RaB, ARaB and other sums over documents, "
                 "Skew, MinSkew, MaxSkew and MB can"
             )
-        if condition.op in ("<", ">"):
-            raise InputError(f"{condition}: write a limit with {condition.op}=")
-        bound = min(max(condition.bound, -_UNBOUNDED), _UNBOUNDED)
-        conditions.append(measure.limited(replace(condition, bound=bound)))
+        conditions.append(_checked(condition, measure))
     return conditions
+
+
+def _checked(condition: Condition, measure: Any) -> Condition:
+    """The condition as a limit on one list; refused where it cannot be one."""
+    if condition.op in ("<", ">"):
+        raise InputError(f"{condition}: write a limit with {condition.op}=")
+    if measure.params.get("cutoff") is None:
+        raise InputError(f"{condition}: no order changes it over the whole list; add a cut-off: @10")
+    if is_sum(measure) and not measure.LINEAR:  # the size of a sum: LIWC
+        condition = replace(condition, absolute=True)
+    refused, instead = getattr(measure, "LIMIT_REFUSED", ("", ""))
+    if refused and condition.absolute:
+        raise InputError(f"{condition}: its sign is known; write MinSkew@10>=-0.2 or MaxSkew@10<=0.2")
+    if condition.absolute:
+        refused, instead = ">", "limit it from above with <="
+    if refused and condition.op.startswith(refused):
+        raise InputError(f"{condition}: {instead}")
+    if condition.absolute and condition.bound < 0:
+        raise InputError(f"{condition}: an absolute value is never below 0; the smallest bound is <=0")
+    return replace(condition, bound=min(max(condition.bound, -_UNBOUNDED), _UNBOUNDED))
 
 
 def apply_limits(
