@@ -175,12 +175,12 @@ def expanded(name: str, settings: Mapping[str, Any]) -> Any:
         confidence=None, **settings,
     )  # fmt: skip
     recorded = {}
-    for step in found:
+    for strength, step in found.steps.items():
         shown = step.expanded["query_id"].unique().sort().head(6)
         some = step.expanded.filter(pl.col("query_id").is_in(shown.implode()))
         some = some.sort("query_id", "weight", "term", descending=[False, True, False])
         lists = some.group_by("query_id", maintain_order=True).agg("term", "weight")
-        recorded[str(step.lambda_)] = {
+        recorded[str(strength)] = {
             "run": run_values(step.run, 5),
             "terms": {q: ranking(zip(t, w, strict=True)) for q, t, w in lists.iter_rows()},
             "number of terms": step.expanded.height,
@@ -285,7 +285,6 @@ for _name in COLLECTIONS:
         CASES[f"{_name}/rebalance/{_method}"] = partial(
             rebalance, _name, _method, {"target": "equal", **_group}
         )
-    CASES[f"{_name}/rebalance/interpolate"] = partial(rebalance, _name, "interpolate", {"strength": 0.4})
 for _method in REBALANCERS:
     _fair: dict[str, Any] = {"group": "female", "alpha": 0.05} if _method == "fair" else {}
     CASES[f"grepbiasir/rebalance/{_method} labels"] = partial(
@@ -364,12 +363,22 @@ def feedback(name: str) -> Any:
     return {
         "steps": rows(frame.select("lambda", "fb_docs", "fb_terms", *frame.columns[1:-2])),
         "gains": columns(gains, "query_id"),
-        "harmless": found.harmless("nDCG@10"),
+        "harmless": harmless(frame.filter(measure="nDCG@10")),
         "side by side": [
             {"query": query, "removed": removed}
             for query, removed in found.side_by_side(0.5, top=5).select("query_id", "removed").iter_rows()
         ],
     }
+
+
+def harmless(steps: pl.DataFrame) -> float:
+    """The largest λ up to which no λ lowers a measure of effectiveness significantly."""
+    reached = 0.0
+    for strength, difference, p in steps.select("lambda", "difference", "p_holm").tail(-1).iter_rows():
+        if p is not None and p < 0.05 and difference < 0:
+            break
+        reached = strength
+    return reached
 
 
 for _name in COLLECTIONS:

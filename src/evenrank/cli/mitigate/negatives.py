@@ -14,10 +14,9 @@ from evenrank.errors import InputError
 
 
 class Form(StrEnum):
+    ids = "ids"
     triplet = "triplet"
     n_tuple = "n-tuple"
-    labeled_pair = "labeled-pair"
-    labeled_list = "labeled-list"
 
 
 def negatives_command(
@@ -48,21 +47,18 @@ def negatives_command(
     dictionary: options.Dictionary = None,
     depth: Annotated[int, typer.Option(min=1, help="How many documents of each query, from the top.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the draw; each query has its own.")] = 0,
-    ids: Annotated[
-        bool, typer.Option("--ids", help="Write document ids, one object per query, for `evenrank train`.")
-    ] = False,
     form: Annotated[
-        Form | None,
-        typer.Option(help="With texts: which format of sentence-transformers; n-tuple if not given."),
-    ] = None,
+        Form,
+        typer.Option(help="Texts, as sentence-transformers reads them; or ids, for `evenrank train`."),
+    ] = Form.n_tuple,
     missing: options.Lacking = options.Unmeasured.error,
 ) -> None:
     """Choose negatives for training: some the most one-sided documents of the first stage, the rest random.
 
     Candidates are the unjudged documents of the run. The file is for the trainers of
-    sentence-transformers or, with --ids, for `evenrank train --negatives FILE`.
+    sentence-transformers or, with --form ids, for `evenrank train --negatives FILE`.
 
-        evenrank mitigate negatives --run bm25.run --qrels qrels.txt --docs docs.tsv --ids -o negatives.jsonl
+        evenrank mitigate negatives --run bm25.run --qrels qrels.txt --docs docs.tsv --form ids -o n.jsonl
     """
     from evenrank.data.docs import open_docs
     from evenrank.data.files import refuse_input
@@ -75,10 +71,8 @@ def negatives_command(
         raise InputError("the file is called .jsonl or .parquet", path=output)
     inputs = (run, qrels, docs, queries, tally, lexicon, labels, dictionary)
     refuse_input(output, *inputs, what="the examples")
-    if not ids and (docs is None or queries is None):
-        raise InputError("texts are written: give --docs and --queries, or --ids")
-    if ids and form is not None:
-        raise InputError("--ids and --form are two forms of the file; choose one")
+    if form is not Form.ids and (docs is None or queries is None):
+        raise InputError("texts are written: give --docs and --queries, or --form ids")
     measure = document_measure(bias)
     by_words = "tally" in measure.NEEDS or (measure.VIEW is Groups and labels is None)
     opened = None if docs is None else open_docs(docs, fields=split_names(fields), id_field=id_field)
@@ -94,15 +88,16 @@ def negatives_command(
     result = negatives(
         run, qrels, counted, bias_lambda=bias_lambda, n=n, seed=seed, bias=measure, depth=depth, **given
     )
-    shape: dict[str, Any] = {"form": "ids"} if ids else {"form": (form or Form.n_tuple).value, "docs": opened}
-    written = result.write(output, queries=queries, **shape)
-    for why, count in result.left_out.items():
+    counts = result.write(output, form=form.value, docs=opened, queries=queries)
+    written = counts.pop("examples")
+    for why, count in (result.left_out | counts).items():
         note(f"{why}: {count:,}")
     first = result.frame.filter("biased")["bias"]
-    idle = int((first == 0).sum())
-    rest = f" (and {idle:,} in their place that are not, where a query has no more)"
+    balanced = int((first == 0).sum())
     note(
         f"{how_many(len(result.frame), 'negative')} for "
-        f"{how_many(result.frame['query_id'].n_unique(), 'query', 'queries')}, {len(first) - idle:,} of "
-        f"them the most one-sided{rest if idle else ''}; {how_many(written, 'object')}: {output}"
+        f"{how_many(result.frame['query_id'].n_unique(), 'query', 'queries')}, {len(first) - balanced:,} of "
+        f"them skewed toward one group; {how_many(written, 'example')}: {output}"
     )
+    if balanced:
+        note(f"{balanced:,} are not, because a query ran out of skewed candidates")
