@@ -152,6 +152,11 @@ def intervals(value: Any, names: Iterable[str]) -> dict[str, Any]:
     return {name: [getattr(getattr(value, name), end) for end in ("value", "low", "high")] for name in names}
 
 
+def bounds(row: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Means of a row with their intervals, by the names of its columns."""
+    return {name: [row[name], row[f"{name}_low"], row[f"{name}_high"]] for name in names}
+
+
 # Rankers
 
 
@@ -599,10 +604,10 @@ def preference(name: str, settings: Mapping[str, Any]) -> Any:
     found = er.mirror(collection(name).docs, some_queries(name), **given)
     parts = ("raw", "mirrored", "preference", "content")
     recorded = {}
-    for row in found.rows:
-        values = found.values.filter(pl.col("ranker") == row.ranker).drop("ranker").sort("query_id")
-        tested = {"queries": row.queries, "p": row.p, "p_holm": row.p_holm, **intervals(row, parts)}
-        recorded[row.ranker] = tested | {"per query": columns(values, "query_id")}
+    for row in found.summary.iter_rows(named=True):
+        values = found.values.filter(pl.col("ranker") == row["ranker"]).drop("ranker").sort("query_id")
+        tested = {"queries": row["queries"], "p": row["p"], "p_holm": row["p_holm"], **bounds(row, parts)}
+        recorded[row["ranker"]] = tested | {"per query": columns(values, "query_id")}
     return {"rankers": recorded, "left out": sorted(found.left_out.values())}
 
 
@@ -614,11 +619,11 @@ def counterfactual(name: str, settings: Mapping[str, Any]) -> Any:
     if any(each.startswith("w2v") for each in given["rankers"]):
         given["vectors"] = vectors()
     found = er.mirror(collection(name).docs, some_queries(name, 40), pairs=True, depth=200, **given)
-    parts = ("rank_shift", "score_shift", "moved", "of_female", "of_male", "original")
+    parts = ("rank_shift", "score_shift", "moved", "original")
     numbers = ("queries", "pairs", "male_wins", "female_wins", "ties", "p", "p_holm")
     summary = {
-        shift.ranker: intervals(shift, parts) | {each: getattr(shift, each) for each in numbers}
-        for shift in found.rows
+        shift["ranker"]: bounds(shift, parts) | {each: shift[each] for each in numbers}
+        for shift in found.summary.iter_rows(named=True)
     }
     pairs = found.values.sort("ranker", "query_id", "doc_id")
     shown = pairs.select("ranker", "query_id", "doc_id", "rank", "mirror_rank", "rank_shift", "score_shift")
@@ -627,7 +632,7 @@ def counterfactual(name: str, settings: Mapping[str, Any]) -> Any:
 
 CASES["demo/preference/rankers"] = partial(preference, "demo", {"rankers": ["bm25", "qld", "bm25+rm3"]})
 CASES["time/preference/mirrored queries"] = partial(
-    preference, "time", {"rankers": ["bm25", "tfidf"], "gendered_queries": "mirror"}
+    preference, "time", {"rankers": ["bm25", "tfidf"], "gendered_queries": True}
 )
 CASES["squad/preference/boolean"] = partial(
     preference, "squad", {"measure": "ARaB(magnitude='boolean')@10", "names": False}
@@ -637,7 +642,7 @@ CASES["genderbias-qa/preference/candidates"] = partial(
 )
 CASES["demo/counterfactual/rankers"] = partial(counterfactual, "demo", {"rankers": ["bm25", "qld"]})
 CASES["demo/counterfactual/judged"] = partial(
-    counterfactual, "demo", {"rankers": ["tfidf"], "judged": True, "at": None, "gendered_queries": "keep"}
+    counterfactual, "demo", {"rankers": ["tfidf"], "judged": True, "at": None, "gendered_queries": True}
 )
 CASES["time/counterfactual/rankers"] = partial(counterfactual, "time", {"rankers": ["bm25", "w2v_add"]})
 CASES["grepbiasir/counterfactual/hard"] = partial(
