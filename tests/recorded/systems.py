@@ -542,8 +542,8 @@ def even_judgments(name: str, settings: Mapping[str, Any]) -> Any:
 
 CASES["demo/generate/extractive"] = partial(generate, "demo")
 CASES["squad/generate/extractive"] = partial(generate, "squad")
-for _label, _settings in BALANCE.items():
-    CASES[f"squad/fill/{_label}"] = partial(fill, "squad", _settings)
+CASES["squad/fill/bins"] = partial(fill, "squad", {})
+CASES["squad/fill/bins male"] = partial(fill, "squad", {"bins": 5, "range": "male", "seed": 2})
 for _name in ("demo", "squad"):
     CASES[f"{_name}/judgments/all"] = partial(even_judgments, _name, {})
     CASES[f"{_name}/judgments/ratio"] = partial(even_judgments, _name, {"size": 200, "ratio": 0.25})
