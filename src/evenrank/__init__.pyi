@@ -21,6 +21,7 @@ from evenrank.data.docs import load as load
 from evenrank.errors import InputError as InputError
 from evenrank.measures.association import association as association
 from evenrank.measures.bind import bind as bind
+from evenrank.measures.compare import compare as compare
 from evenrank.measures.dictionary import LIWC as LIWC
 from evenrank.measures.disparity import disparity as disparity
 from evenrank.measures.evaluate import measure as measure

@@ -315,21 +315,3 @@ def test_a_penalty_lowers_each_score_by_the_bias_of_its_document() -> None:
     assert er.penalise(RUN, TALLY, 0.0)["doc_id"].to_list() == list("abcdef")
     with pytest.raises(InputError, match="strength is -1"):
         er.penalise(RUN, TALLY, -1)
-
-
-def test_several_methods_have_one_front() -> None:
-    from evenrank.mitigate.sweep import sweeps
-
-    run, qrels, tally = DATA / "bm25.run", DATA / "qrels.txt", er.tally(DATA / "docs.tsv")
-    curves = sweeps(["interpolate", "penalty"], run, tally, qrels=qrels, resamples=50)
-    points = [point for curve in curves for point in curve]
-    for point in points:
-        beaten = any(
-            other.bias.value <= point.bias.value
-            and other.utility.value >= point.utility.value
-            and (other.bias.value, other.utility.value) != (point.bias.value, point.utility.value)
-            for other in points
-        )
-        assert point.front is not beaten
-    assert all(curve.chosen in curve.points for curve in curves)
-    assert np.all(np.diff([point.strength for point in curves[1]]) > 0)

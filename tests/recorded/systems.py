@@ -290,7 +290,6 @@ for _name in COLLECTIONS:
         CASES[f"{_name}/rebalance/{_method}"] = partial(
             rebalance, _name, _method, {"target": "equal", **_group}
         )
-    CASES[f"{_name}/rebalance/interpolate"] = partial(rebalance, _name, "interpolate", {"strength": 0.4})
 for _method in REBALANCERS:
     _fair: dict[str, Any] = {"group": "female", "alpha": 0.05} if _method == "fair" else {}
     CASES[f"grepbiasir/rebalance/{_method} labels"] = partial(

@@ -18,15 +18,14 @@ from numpy.typing import NDArray
 
 import evenrank
 from evenrank.data import formats
-from evenrank.data.docs import Docs
+from evenrank.data.docs import Docs, map_in_order
 from evenrank.data.docs import open_docs as as_docs
 from evenrank.data.files import reading, refuse_input, writing
 from evenrank.data.read import is_spark, spark
 from evenrank.data.schema import Block, DuplicateCheck, Table
 from evenrank.errors import InputError
-from evenrank.parallel import map_in_order, thread_count
 from evenrank.text.lexicon import Lexicon, shipped
-from evenrank.text.matcher import Matcher, Source, arrow_numbers
+from evenrank.text.matcher import Matcher, Source
 from evenrank.text.tokens import Tokenizer
 
 _KEY = b"evenrank"  # of the provenance in the metadata of a Parquet file
@@ -185,7 +184,7 @@ def count_documents(docs: Docs, matcher: Matcher, progress: Progress | None) -> 
         return count_batch(block.read(), matcher), block.size
 
     duplicates, done = DuplicateCheck("doc_id"), 0
-    for batch, size in map_in_order(work, docs.blocks(), threads=thread_count()):
+    for batch, size in map_in_order(work, docs.blocks()):
         done += size
         if progress:
             progress(done, docs.size)
@@ -197,9 +196,8 @@ def count_documents(docs: Docs, matcher: Matcher, progress: Progress | None) -> 
 def count_batch(batch: pa.RecordBatch, matcher: Matcher) -> pa.RecordBatch:
     """The rows of the tally for one batch of documents."""
     result = matcher.count(batch.column("text"))
-    columns = [batch.column("doc_id"), arrow_numbers(result.tokens)]
-    columns += [arrow_numbers(result.counts[:, g]) for g in range(len(matcher.groups))]
-    columns += [arrow_numbers(result.logwords[:, g]) for g in range(len(matcher.groups))]
+    numbers = [result.tokens, *result.counts.T, *result.logwords.T]
+    columns = [batch.column("doc_id"), *(pl.Series(each).to_arrow() for each in numbers)]
     names = ["doc_id", "tokens", *matcher.groups, *(f"{group}_logwords" for group in matcher.groups)]
     return pa.RecordBatch.from_arrays(columns, names)
 
