@@ -196,16 +196,17 @@ def test_the_command_refuses_what_nothing_would_read(
 
 
 def test_the_plain_training_of_a_sweep_may_be_given_what_its_others_read() -> None:
-    from evenrank.mitigate.trained import Training
+    from evenrank.mitigate.trained import RetrainSpec, TrainingMitigation
 
     run, queries = read_run(DATA / "bm25.run"), read_queries(DATA / "queries.tsv")
     test = run.filter(pl.col("query_id").is_in(queries["query_id"][40:].to_list()))
     settings = {key: value for key, value in QUICK.items() if key != "hybrid"}
-    training = Training(
-        "knrm", DATA / "docs.tsv", queries[:40], DATA / "qrels.txt", run=run, n=5, bias="count",
-        lexicon="rekabsaz2020", settings={**settings, "adversary_labels": "group"},
+    spec = RetrainSpec(
+        "knrm", DATA / "docs.tsv", queries[:40], DATA / "qrels.txt", run=run, n=5,
+        settings={**settings, "adversary_labels": "group"},
     )  # fmt: skip
-    assert len(training.ranked(test, queries[40:])) == len(test)
+    method = TrainingMitigation("negatives", spec, test, queries[40:], bias="count", lexicon="rekabsaz2020")
+    assert len(method.apply(0.0)) == len(test)
 
 
 def test_bias_goes_from_0_to_the_worst_of_all_candidates() -> None:
@@ -491,28 +492,30 @@ def test_the_card_names_the_groups_that_a_probe_reads(
 
 
 def test_a_sweep_trains_at_each_strength_and_begins_with_plain_training() -> None:
-    from evenrank.mitigate.sweep import sweeps
-    from evenrank.mitigate.trained import Training
+    from evenrank.mitigate.trained import RetrainSpec
 
     queries = read_queries(DATA / "queries.tsv")
     run = read_run(DATA / "bm25.run")
     test = run.filter(pl.col("query_id").is_in(queries["query_id"][40:].to_list()))
     given = {key: value for key, value in QUICK.items() if key != "hybrid"}
-    training = Training(
+    training = RetrainSpec(
         "knrm", DATA / "docs.tsv", queries[:40], DATA / "qrels.txt", run=run, n=5, settings=given
     )
-    curves = sweeps(
-        ["negatives", "augment", "penalty"],
-        test,
-        er.tally(DATA / "docs.tsv"),
-        qrels=DATA / "qrels.txt",
-        queries=queries[40:],
-        training=training,
-        resamples=20,
-    )
-    assert [curve.method for curve in curves] == ["negatives", "augment", "penalty"]
+    curves = [
+        er.sweep(
+            test,
+            er.tally(DATA / "docs.tsv"),
+            method=method,
+            qrels=DATA / "qrels.txt",
+            queries=queries[40:],
+            training=training,
+            resamples=20,
+        )
+        for method in ("negatives", "augment")
+    ]
+    assert [curve.method for curve in curves] == ["negatives", "augment"]
     assert [point.strength for point in curves[0]] == [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
     first = [curve.points[0].bias.value for curve in curves]
-    assert first[0] == first[1] == first[2], "all begin with the run of plain training"
+    assert first[0] == first[1], "both begin with the run of plain training"
     with pytest.raises(InputError, match="method cannot be"):
-        sweeps(["negativs"], test, er.tally(DATA / "docs.tsv"), qrels=DATA / "qrels.txt")
+        er.sweep(test, er.tally(DATA / "docs.tsv"), method="negativs", qrels=DATA / "qrels.txt")

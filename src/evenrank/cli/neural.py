@@ -52,7 +52,7 @@ def train_command(
         typer.Option(
             metavar="N|FILE",
             help="How many negatives for each relevant document, or a file with them: query_id and doc_id, "
-            "or the output of `evenrank mitigate negatives --ids`; --set negatives=N uses N at a time.",
+            "or the output of `evenrank mitigate negatives --form ids`; --set negatives=N uses N at a time.",
             show_default="as many as the ranker's recipe says, drawn from the candidates",
         ),
     ] = None,

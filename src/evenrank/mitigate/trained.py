@@ -7,13 +7,12 @@ What grows is λ of the negatives, β of a loss, μ of an adversary, γ of the c
 
 from __future__ import annotations
 
-import math
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -26,18 +25,17 @@ from evenrank.measures.dictionary import Dictionary
 from evenrank.measures.document_bias import bias_by, document_measure
 from evenrank.measures.groups import Groups
 from evenrank.measures.inputs import Inputs
-from evenrank.mitigate.base import check_strengths
 from evenrank.mitigate.negatives import negatives
-from evenrank.rankers.base import Progress
 from evenrank.rankers.neural.rerankers import INTERACTION, KINDS
 from evenrank.show.numbers import counted
 
 _LAMBDAS = (0.2, 0.4, 0.6, 0.8, 1.0)
 _STRENGTHS = (0.3, 1.0, 3.0)
 _OWN = {"negatives": _LAMBDAS, "adversary": (1.0, 10.0), "augment": (1.0,), "consistency": (1.0, 10.0)}
+_FIRST_STAGE_DEPTH = 1000
 
 
-def methods_of_training() -> tuple[str, ...]:
+def training_methods() -> tuple[str, ...]:
     """What can be swept by training: negatives, the losses that look at bias, adversary and mirroring."""
     try:
         from evenrank.training.losses import LOSSES, is_biased
@@ -46,14 +44,9 @@ def methods_of_training() -> tuple[str, ...]:
     return (*_OWN, *filter(is_biased, LOSSES))
 
 
-def refuse_bias(method: str, measure: Any) -> NoReturn:
-    """Refuse a method that looks at single documents, where the measure says nothing of them."""
-    raise InputError(f"{method} needs the bias of single documents, and {measure} says none")
-
-
 @dataclass(frozen=True, eq=False)
-class Training:
-    """What a ranker is trained on, and what it ranks.
+class RetrainSpec:
+    """What a ranker is trained on. What makes a document one-sided is the bias that a sweep measures.
 
     Attributes
     ----------
@@ -63,15 +56,10 @@ class Training:
         The collection, the training queries and their judgments.
     run
         The first stage of the training queries; BM25 if not given.
-    index
-        For BM25: an index of the collection; one in the cache if not given.
-    n, pool
-        Negatives of each query, and how many documents of the first stage they are taken from.
-    bias, lexicon, labels
-        What makes a document one-sided, as for :func:`evenrank.negatives`; tf unless given. A sweep trains by
-        what it measures, and takes none of them.
+    n
+        Negatives of each query.
     seed
-        Of all that is drawn.
+        Seed of everything that is drawn.
     settings
         Those of the model and of its training, word vectors too.
     """
@@ -81,75 +69,107 @@ class Training:
     queries: Any
     qrels: Any
     run: Any = None
-    index: Any = None
     n: int = 20
-    pool: int = 1000
-    bias: Any = None
-    lexicon: Any = None
-    labels: Any = None
     seed: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict)
-    progress: Progress | None = None
 
     def __post_init__(self) -> None:
         check_choice("ranker", self.kind, KINDS)
 
-    def aligned(self, measure: Any, inputs: Inputs, methods: Sequence[str]) -> Training:
-        """The same training by the bias, the words and the labels that a sweep measures.
+    @cached_property
+    def first_stage(self) -> pl.DataFrame:
+        """The first-stage run of the training queries."""
+        if self.run is not None:
+            return read_run(self.run)
+        from evenrank.rankers.indexing import cached_index
+        from evenrank.rankers.registry import search
 
-        Where the measure says nothing of single documents, methods that have to know are refused; an
-        adversary and mirroring do without.
+        return search(cached_index(open_docs(self.docs)), self.queries, depth=_FIRST_STAGE_DEPTH)
+
+    def recipe(self, changed: Mapping[str, Any]) -> Any:
+        """How the model is trained, with these settings changed."""
+        from evenrank.training.trainer import read_settings
+
+        settings = {key: value for key, value in self.settings.items() if key != "vectors"}
+        return read_settings(self.kind, {**settings, **changed})[1]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingMitigation:
+    """A ranker trained anew at each strength, which re-ranks a run.
+
+    Attributes
+    ----------
+    name
+        The method.
+    run, queries
+        What the trained rankers re-rank: a first stage of other queries than they are trained on.
+    bias, lexicon, labels
+        What makes a document one-sided, as for :func:`evenrank.negatives`.
+    """
+
+    name: str
+    spec: RetrainSpec
+    run: pl.DataFrame
+    queries: pl.DataFrame
+    bias: Any = "tf"
+    lexicon: Any = None
+    labels: Any = None
+    given: Sequence[float] | None = None
+
+    @classmethod
+    def measured_by(
+        cls, measure: Any, name: str, spec: RetrainSpec, inputs: Inputs, given: Sequence[float] | None
+    ) -> TrainingMitigation:
+        """The method, training by the bias, the words and the labels that a sweep measures.
+
+        Where the measure gives no bias of single documents, methods that need it are refused; an adversary
+        and mirroring do without.
         """
-        if given := [name for name in ("bias", "lexicon", "labels") if getattr(self, name) is not None]:
-            left = " and ".join(given)
-            raise InputError(f"a sweep trains by what it measures; leave {left} out of the training")
-        counted = inputs.given.get("tally") is not None or inputs.given.get("tokenizer") is not None
-        if counted and inputs.tokenizer != "words":
+        is_tallied = inputs.given.get("tally") is not None or inputs.given.get("tokenizer") is not None
+        if is_tallied and inputs.tokenizer != "words":
             raise InputError(
                 "training counts the words of the tokenizer words, and bias is counted with "
                 f"{inputs.tokenizer}; leave the tokenizer out, or tally with words"
             )
         bias = bias_by(measure)
-        for method in methods if bias is None else ():
-            if method not in ("adversary", "augment", "consistency"):
-                refuse_bias(method, measure)
-        bias = "tf" if bias is None else bias
+        if bias is None:
+            if name not in ("adversary", "augment", "consistency"):
+                raise InputError(f"{name} needs the bias of single documents, and {measure} says none")
+            bias = "tf"
         view = document_measure(bias).VIEW
         if issubclass(view, Dictionary) and inputs.given.get("dictionary") is not None:
             raise InputError("training reads the dictionary open and no other; leave the dictionary out")
-        words = inputs.lexicon if inputs.reading_tally([measure]) else None
-        return replace(
-            self,
-            bias=bias,
-            lexicon=words,
-            labels=inputs.given.get("labels") if issubclass(view, Groups) else None,
-        )
+        lexicon = inputs.lexicon if inputs.reading_tally([measure]) else None
+        labels = inputs.given.get("labels") if issubclass(view, Groups) else None
+        (run,) = inputs.runs.values()
+        return cls(name, spec, run, inputs.queries, bias, lexicon, labels, given)  # type: ignore[arg-type]
 
-    def check(self, methods: Sequence[str], run: pl.DataFrame, queries: Any) -> None:
+    def __post_init__(self) -> None:
+        if self.name == "augment" and self.given is not None and set(self.given) - {0.0, 1.0}:
+            raise InputError("augment has no strengths: texts are mirrored or not")
+        if own := sorted(_changed_settings(self.name, 1.0).keys() & self.spec.settings.keys()):
+            raise InputError(f"{self.name} sets {' and '.join(own)} itself; leave that out of the settings")
+        if self.name == "adversary" and self.spec.kind in INTERACTION:
+            able = ", ".join(kind for kind in KINDS if kind not in INTERACTION)
+            raise InputError(f"{self.spec.kind} has no vector for an adversary to read; choose one of {able}")
+
+    def check(self) -> None:
         """Refuse settings that cannot be trained with, and queries to re-rank that are trained on."""
-        from evenrank.training.losses import check_loss_inputs
-        from evenrank.training.trainer import read_settings
-
-        own = {key: value for key, value in self.settings.items() if key != "vectors"}
-        changes: list[dict[str, Any]] = [{}, *(setting(method, 1.0) for method in methods)]
-        recipes = [read_settings(self.kind, {**own, **changed})[1] for changed in changes]
-        # One training that reads a setting is enough. Bias, words and labels are those of the sweep, for all.
-        reading = next((recipe for recipe in recipes if recipe.adversary is not None), recipes[0])
-        check_loss_inputs(reading, own, "tf", None, None)
-        self._refuse_seen(run, queries)
-
-    def _refuse_seen(self, run: pl.DataFrame, queries: Any) -> None:
         from evenrank.rankers.neural.reranking import queries_of
         from evenrank.rankers.neural.saved import text_hashes
+        from evenrank.training.losses import check_loss_inputs
 
-        judged = read_qrels(self.qrels).filter(pl.col("relevance") > 0)
-        learned = read_queries(self.queries).join(judged, on="query_id", how="semi")
-        if self.run is not None:
-            learned = queries_of(self.first, learned)
-        tested = queries_of(run, read_queries(queries))
-        known = np.isin(text_hashes(tested["text"]), text_hashes(learned["text"]))
-        if known.any():
-            seen = tested["query_id"].filter(pl.Series(known))
+        spec = self.spec
+        check_loss_inputs(spec.recipe(_changed_settings(self.name, 1.0)), spec.settings, "tf", None, None)
+        judged = read_qrels(spec.qrels).filter(pl.col("relevance") > 0)
+        learned = read_queries(spec.queries).join(judged, on="query_id", how="semi")
+        if spec.run is not None:
+            learned = queries_of(spec.first_stage, learned)
+        tested = queries_of(self.run, self.queries)
+        is_seen = np.isin(text_hashes(tested["text"]), text_hashes(learned["text"]))
+        if is_seen.any():
+            seen = tested["query_id"].filter(pl.Series(is_seen))
             whole = counted(len(tested), "query", "queries")
             raise InputError(
                 f"rankers would be trained on {len(seen):,} of the {whole} that they re-rank, such as "
@@ -157,82 +177,70 @@ class Training:
                 "train on"
             )
 
-    @cached_property
-    def first(self) -> pl.DataFrame:
-        """The first stage of the training queries."""
-        if self.run is not None:
-            return read_run(self.run)
-        from evenrank.rankers.indexing import cached_index
-        from evenrank.rankers.registry import search
+    def strengths(self) -> list[float]:
+        """Those given, each once and rising, or the usual ones of the method."""
+        given = _OWN.get(self.name, _STRENGTHS) if self.given is None else self.given
+        return sorted({0.0, *map(float, given)})
 
-        index = cached_index(open_docs(self.docs)) if self.index is None else self.index
-        return search(index, self.queries, depth=self.pool)
-
-    def prepared(self, bias_lambda: float) -> Any:
+    def _training_data(self, bias_lambda: float) -> Any:
         """The training data with negatives of this λ."""
         from evenrank.training.dataset import prepared
-        from evenrank.training.trainer import read_settings
 
-        recipe = read_settings(self.kind, {k: v for k, v in self.settings.items() if k != "vectors"})[1]
+        spec, recipe = self.spec, self.spec.recipe({})
         drawn = negatives(
-            self.first,
-            self.qrels,
+            spec.first_stage,
+            spec.qrels,
             bias_lambda=bias_lambda,
-            n=self.n,
-            seed=self.seed,
-            bias="tf" if self.bias is None else self.bias,
-            depth=self.pool,
-            docs=self.docs,
+            n=spec.n,
+            seed=spec.seed,
+            bias=self.bias,
+            depth=_FIRST_STAGE_DEPTH,
+            docs=spec.docs,
             lexicon=self.lexicon,
             labels=self.labels,
         )
         return prepared(
-            self.docs,
-            self.queries,
-            self.qrels,
-            run=self.first,
+            spec.docs,
+            spec.queries,
+            spec.qrels,
+            run=spec.first_stage,
             negatives=drawn.pairs(),
             depth=recipe.depth,
             dev_share=recipe.dev_share,
             dev_most=recipe.dev_most,
-            seed=self.seed,
+            seed=spec.seed,
         )
 
     @cached_property
-    def _plain(self) -> Any:
-        return self.prepared(0.0)
+    def _plain_data(self) -> Any:
+        return self._training_data(0.0)
 
-    def ranked(
-        self, run: pl.DataFrame, queries: Any, method: str = "negatives", strength: float = 0.0
-    ) -> pl.DataFrame:
-        """The run that a model makes of another, trained by this method at this strength."""
+    def apply(self, strength: float) -> pl.DataFrame:
+        """The run of a ranker trained at this strength."""
         from evenrank.rankers.neural.reranking import rerank
         from evenrank.training.trainer import train_prepared
 
-        ready = self.prepared(strength) if method == "negatives" and strength else self._plain
-        more = {
-            "bias": "tf" if self.bias is None else self.bias,
-            "lexicon": self.lexicon,
-            "labels": self.labels,
-        }
-        given = {**self.settings, **(setting(method, strength) if strength else {})}
-        deepest = int(run["rank"].max() or 1)  # type: ignore[arg-type]
+        is_drawn = self.name == "negatives" and strength > 0
+        data = self._training_data(strength) if is_drawn else self._plain_data
+        settings = {**self.spec.settings, **(_changed_settings(self.name, strength) if strength else {})}
+        depth = int(self.run["rank"].max() or 1)  # type: ignore[arg-type]
         with tempfile.TemporaryDirectory() as folder:
-            target = Path(folder) / "model"
+            model = Path(folder) / "model"
             train_prepared(
-                self.kind,
-                ready,
-                target,
-                seed=self.seed,
+                self.spec.kind,
+                data,
+                model,
+                bias=self.bias,
+                lexicon=self.lexicon,
+                labels=self.labels,
+                seed=self.spec.seed,
                 hybrid=False,
-                progress=self.progress,
-                **more,
-                **given,
+                **settings,
             )
-            return rerank(target, run, self.docs, queries, depth=deepest)
+            return rerank(model, self.run, self.spec.docs, self.queries, depth=depth)
 
 
-def setting(method: str, strength: float) -> dict[str, Any]:
+def _changed_settings(method: str, strength: float) -> dict[str, Any]:
     """How the training differs from plain training."""
     if method == "negatives":
         return {}
@@ -243,49 +251,3 @@ def setting(method: str, strength: float) -> dict[str, Any]:
     if method == "consistency":
         return {"mirror": "consistency", "mirror_strength": strength}
     return {"loss": method, "loss_strength": strength}
-
-
-@dataclass(frozen=True, eq=False)
-class Retrained:
-    """A ranker trained anew at each strength; see :class:`Training`.
-
-    Attributes
-    ----------
-    name
-        The method.
-    run, queries
-        What the trained rankers re-rank: a first stage of other queries than they are trained on.
-    plain
-        The run of plain training, if it is there already.
-    """
-
-    name: str
-    training: Training
-    run: pl.DataFrame
-    queries: Any
-    given: Sequence[float] | None = None
-    plain: pl.DataFrame | None = None
-
-    def __post_init__(self) -> None:
-        if self.name == "augment" and self.given is not None and set(self.given) - {0.0, 1.0}:
-            raise InputError("augment has no strengths: texts are mirrored or not")
-        if self.given is not None:
-            check_strengths(self.name, self.given, most=1 if self.name == "negatives" else math.inf)
-        if own := sorted(setting(self.name, 1.0).keys() & self.training.settings.keys()):
-            raise InputError(f"{self.name} sets {' and '.join(own)} itself; leave that out of the settings")
-        if self.name == "adversary" and self.training.kind in INTERACTION:
-            able = ", ".join(kind for kind in KINDS if kind not in INTERACTION)
-            raise InputError(
-                f"{self.training.kind} has no vector for an adversary to read; choose one of {able}"
-            )
-
-    def strengths(self) -> list[float]:
-        """Those given, each once and rising, or the usual ones of the method."""
-        given = _OWN.get(self.name, _STRENGTHS) if self.given is None else self.given
-        return sorted({0.0, *map(float, given)})
-
-    def apply(self, strength: float) -> pl.DataFrame:
-        """The run of a ranker trained at this strength."""
-        if strength == 0 and self.plain is not None:
-            return self.plain
-        return self.training.ranked(self.run, self.queries, self.name, strength)

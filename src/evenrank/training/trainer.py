@@ -84,7 +84,7 @@ def train_ranker(
         An index of the collection, to be searched if there is no run; one in the cache if not given.
     negatives
         How many documents stand against each relevant one, or pairs ``query_id, doc_id`` to take them from:
-        a table, a file, or one that ``evenrank mitigate negatives --ids`` wrote.
+        a table, a file, or one that ``evenrank mitigate negatives --form ids`` wrote.
     per_group
         How many of the pairs of a query are drawn to stand against a relevant document at a time, where
         `negatives` names pairs; as many as the ranker usually has if not given.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -55,12 +54,11 @@ def setting_types(model: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def rerank(
-    model: Any = None,
-    run: Any = None,
-    docs: Any = None,
-    queries: Any = None,
+    model: Any,
+    run: Any,
+    docs: Any,
+    queries: Any,
     *,
-    method: str | None = None,
     depth: int = 100,
     hybrid: bool = False,
     keep_rest: bool = False,
@@ -68,7 +66,7 @@ def rerank(
     progress: Progress | None = None,
     **settings: Any,
 ) -> pl.DataFrame:
-    """Re-rank the documents of a run with a model, or with a method that balances groups.
+    """Re-rank the documents of a run with a model.
 
     Parameters
     ----------
@@ -89,10 +87,6 @@ def rerank(
         left out.
     allow_training_queries
         Re-rank also for queries that the model was trained on.
-    method
-        Instead of a model: ``detgreedy``, ``detcons``, ``detrelaxed``, ``detconstsort``, ``fair`` or
-        ``interpolate``; `settings` are then those of :func:`evenrank.rebalance`, and the arguments for models
-        are not used.
     settings
         ``backend`` for transformers (torch, onnx, onnx-int8); ``projection`` and ``strength`` for
         bi-encoders and heads: see :func:`two_stage`; for models by name also ``weight``, ``batch``,
@@ -102,18 +96,6 @@ def rerank(
     -------
     A run table.
     """
-    if method is not None:
-        if model is not None:
-            raise InputError("a model and a method are given; give one of them")
-        if progress is not None:
-            settings["progress"] = progress
-        frame: pl.DataFrame = import_module("evenrank.mitigate.rebalance").rebalance(
-            run, method, docs=docs, **settings
-        )
-        return frame
-    for name, value in (("model", model), ("run", run), ("docs", docs), ("queries", queries)):
-        if value is None:
-            raise InputError(f"rerank needs {name}, or a method that balances groups")
     table, requested = read_run(run), read_queries(queries)
     reranker = make_reranker(model, hybrid=hybrid, allow_training_queries=allow_training_queries, **settings)
     return reordered(
