@@ -17,7 +17,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenrank.errors import InputError, check_choice, check_number, check_whole
-from evenrank.measures.inputs import get_tally
 from evenrank.rankers.base import Progress
 from evenrank.rankers.index import Index
 from evenrank.rankers.lexical import BM25, Dirichlet, retrieve, run_table
@@ -28,7 +27,8 @@ from evenrank.rankers.relevance_models import (
     interpolate,
     thesis_model,
 )
-from evenrank.text.tally import MAGNITUDES, magnitude
+from evenrank.text.tally import MAGNITUDES, Tally, magnitude
+from evenrank.text.tally import tally as count_words
 
 Model = BM25 | Dirichlet
 Floats = NDArray[np.float64]
@@ -275,7 +275,10 @@ def document_bias(
         from evenrank.text.lexicon import female_and_male
 
         lexicon = female_and_male(lexicon)
-    counted = get_tally(tally, index.docs, lexicon, tokenizer)
+    if tally is None:
+        counted = count_words(index.docs, lexicon or "rekabsaz2020", tokenizer=tokenizer or "words")
+    else:
+        counted = Tally.of(tally)
     if len(counted.groups) < 2:
         raise InputError("the lexicon has one group; bias needs two")
     numbers = index.numbers(counted.frame["doc_id"].to_list())

@@ -23,11 +23,11 @@ import xxhash
 from numba import njit
 
 import evenrank
-from evenrank.data.docs import Docs, open_docs
+from evenrank.data.docs import Docs, map_in_order, open_docs
 from evenrank.data.files import cache_dir, checksum, file_lock, sync_to_disk, writing_folder
+from evenrank.data.read import refuse_after_fork
 from evenrank.data.schema import SCHEMA, Block, DuplicateCheck
 from evenrank.errors import InputError
-from evenrank.parallel import map_in_order, refuse_after_fork, thread_count
 from evenrank.rankers.analysis import Analyzer, read_stop_words
 from evenrank.rankers.base import Progress
 from evenrank.rankers.index import FORMAT, MANIFEST, Index, map_file
@@ -196,7 +196,7 @@ def _build(source: Docs, files: _Files, analyzer: Analyzer, progress: Progress |
     files.append("forward-offsets", [0], np.int64)
     options = pa.ipc.IpcWriteOptions(compression="lz4")  # as fast as the rest of the build
     with pa.ipc.new_file(files.open("text"), SCHEMA, options=options) as texts:
-        for read in map_in_order(work, source.blocks(), threads=thread_count()):
+        for read in map_in_order(work, source.blocks()):
             duplicates.add(read.batch.column("doc_id"))
             ids.append(pl.Series(read.batch.column("doc_id")))
             numbers = np.fromiter(map(known.__getitem__, read.distinct), np.uint32)

@@ -20,9 +20,9 @@ from urllib.parse import urlsplit, urlunsplit
 import numpy as np
 import numpy.typing as npt
 
+from evenrank.data.docs import map_in_order
 from evenrank.data.files import cache_dir, fingerprint, one_line, writing_folder
 from evenrank.errors import InputError
-from evenrank.parallel import map_in_order
 from evenrank.rankers.base import Progress
 from evenrank.rankers.remote.http import JSONClient, Refused
 from evenrank.rankers.remote.requests import Limits, QueryFailed, Requests, Stopped, Unavailable
@@ -145,7 +145,7 @@ class ChatModel:
 
     def yes_scores(self, questions: Sequence[str], progress: Progress | None = None) -> YesScores:
         scores, problems = np.empty(len(questions)), []
-        answers = map_in_order(self._yes, questions, threads=self.workers)
+        answers = map_in_order(self._yes, questions, workers=self.workers)
         for place, (score, problem) in enumerate(answers):
             scores[place] = score
             problems += [problem] if problem else []

@@ -15,8 +15,8 @@ import numpy as np
 import polars as pl
 from numba import njit
 
+from evenrank.data.docs import map_in_order, thread_count
 from evenrank.errors import InputError, check_number
-from evenrank.parallel import map_in_order, thread_count
 from evenrank.rankers.base import Progress, check_depth
 from evenrank.rankers.index import Index
 from evenrank.stats.rounding import CLOSE, level_ties, round_significant
@@ -213,7 +213,7 @@ def retrieve(
 
     pieces = [(np.empty(0, np.uint32), np.empty(0))]
     firsts = range(0, total, step)
-    for first, piece in zip(firsts, map_in_order(work, firsts, threads=thread_count()), strict=True):
+    for first, piece in zip(firsts, map_in_order(work, firsts), strict=True):
         pieces.append(piece)
         if progress:
             progress(min(first + step, total), total)

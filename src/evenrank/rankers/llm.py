@@ -17,8 +17,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from evenrank.data.docs import map_in_order
 from evenrank.errors import InputError, check_choice, check_whole
-from evenrank.parallel import map_in_order
 from evenrank.rankers.base import Progress
 from evenrank.rankers.language_models import ChatModel, ChatSettings, LanguageModel, open_language_model
 from evenrank.rankers.neural.candidates import Candidates, Doubles
@@ -117,7 +117,7 @@ class LLMReranker:
             return scores
         values = np.zeros(len(pairs))
         lists = _by_query(pairs)
-        orders = map_in_order(lambda rows: self._ordered(pairs, rows), lists, threads=self.model.workers)
+        orders = map_in_order(lambda rows: self._ordered(pairs, rows), lists, workers=self.model.workers)
         for done, (rows, order) in enumerate(zip(lists, orders, strict=True), 1):
             values[[rows[place] for place in order]] = -np.arange(len(order), dtype=np.float64)
             if progress:
