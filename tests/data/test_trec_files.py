@@ -214,7 +214,7 @@ def test_scores_that_contradict_the_ranks_are_pointed_out(
     command = ["measure", "RaB@2", str(tmp_path / "a.run"), "--docs", str(tmp_path / "docs.tsv")]
     assert main(command) == 0
     lines = [line for line in capsys.readouterr().err.splitlines() if "worse rank" in line]
-    assert len(lines) == 1 and lines[0].startswith("caution: ") and lines[0].endswith("use --order rank")
+    assert len(lines) == 1 and lines[0].startswith("warning: ") and lines[0].endswith("use --order rank")
     assert main([*command, "--order", "rank"]) == 0
     assert "worse rank" not in capsys.readouterr().err
 

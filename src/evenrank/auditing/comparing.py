@@ -170,7 +170,7 @@ def comparable_genders(counts: Mapping[str, Counter[str]]) -> dict[str, bool]:
     return {where: min(many["female"], many["male"]) >= MIN_QUERIES for where, many in counts.items()}
 
 
-def gender_cautions(inputs: Inputs, counts: Mapping[str, Counter[str]]) -> list[str]:
+def gender_warnings(inputs: Inputs, counts: Mapping[str, Counter[str]]) -> list[str]:
     """That female and male queries are not compared, where there are some of both but too few."""
     from evenrank.measures.disparity import MIN_QUERIES
 

@@ -167,14 +167,14 @@ def measured(inputs: Inputs, measures: Sequence[Measure], options: Options) -> M
                 for m in measures
             ]
         )
-    cautions = inputs.cautions(wanted)
+    warnings = inputs.warnings(wanted)
     most = max((m.left_out.get(NOT_IN_QUERIES, 0) for m in chain(*runs.values())), default=0)
     if most:
         others = "1 ranked or judged query is" if most == 1 else f"{most:,} ranked or judged queries are"
-        cautions.append(f"{others} not among the queries given, and left out.")
+        warnings.append(f"{others} not among the queries given, and left out.")
     return Measurements(
         runs=runs,
-        cautions=tuple(cautions),
+        warnings=tuple(warnings),
         describe=partial(provenance, inputs, tuple(views.values()), options),
     )
 

@@ -94,7 +94,7 @@ class Inputs:
         Opened, where they were given; see :func:`evenrank.measure`.
     missing, ties, order
         How runs are read.
-    gender_caution
+    gender_warning
         What to know of the genders, if they were predicted.
     given
         All that was given, as it was given.
@@ -108,7 +108,7 @@ class Inputs:
     qrels: pl.DataFrame | None = None
     background: pl.DataFrame | None = None
     genders: Mapping[str, str] | None = None
-    gender_caution: str = ""
+    gender_warning: str = ""
     missing: str = "error"
     ties: str = "order"
     order: str = "score"
@@ -154,9 +154,9 @@ class Inputs:
             background = read_run(background, order=order, depth=depth if is_large(background) else None)
         queries = None if given.get("queries") is None else read_queries(given["queries"])
         genders: Any = given.get("genders")
-        gender_caution = ""
+        gender_warning = ""
         if isinstance(genders, str) and genders == PREDICT:
-            genders, gender_caution = _predicted(queries, classify)
+            genders, gender_warning = _predicted(queries, classify)
         result = cls(
             runs=frames,
             docs=None if docs is None else open_docs(docs).shared(),
@@ -164,7 +164,7 @@ class Inputs:
             qrels=None if qrels is None else read_qrels(qrels),
             background=background,
             genders=None if genders is None else dict(read_genders(genders).iter_rows()),
-            gender_caution=gender_caution,
+            gender_warning=gender_warning,
             **choices,
             given={**given, "tally": tally},
             top_only=top_only,
@@ -196,17 +196,17 @@ class Inputs:
                     example = f"it ranks {show(run['query_id'][0])}, they have {show(ids[0])}"
                     raise InputError(f"{problem}: {example}; do they belong together?")
 
-    def cautions(self, measures: Iterable[Measure]) -> list[str]:
+    def warnings(self, measures: Iterable[Measure]) -> list[str]:
         """What a reader of these measures has to know of the inputs."""
-        cautions = [self.gender_caution] if self.gender_caution else []
+        warnings = [self.gender_warning] if self.gender_warning else []
         if not self.top_only and any(map(len, self.runs.values())):
-            cautions += self._mismatches()
+            warnings += self._mismatches()
         if (
             self.genders is not None
             or not self.reading_tally(measures)
             or not {"female", "male"} & {*self.tally.groups}
         ):
-            return cautions
+            return warnings
         counted = ""
         if self.queries is not None and self.matcher is not None:
             ranked = pl.concat(run["query_id"].unique() for run in self.runs.values()).implode()
@@ -214,7 +214,7 @@ class Inputs:
             hits = self.matcher.count(requested.to_list()).counts.sum(axis=1) > 0
             counted = f" {int(hits.sum()):,} of {len(hits):,} contain a word of the lexicon."
         why = "leaning toward a gender that the query asks for is not a bias"
-        return [*cautions, f"No gender labels: all queries are measured, although {why}.{counted}"]
+        return [*warnings, f"No gender labels: all queries are measured, although {why}.{counted}"]
 
     def _mismatches(self) -> list[str]:
         """Where the inputs look as if they do not belong together."""
@@ -375,7 +375,7 @@ def is_large(run: Any) -> bool:
 
 
 def _predicted(queries: pl.DataFrame | None, classify: Classify | None) -> tuple[Any, str]:
-    """Labels of queries by the classifier, and a caution; queries that it was trained on get no label."""
+    """Labels of queries by the classifier, and a warning; queries that it was trained on get no label."""
     if queries is None:
         raise InputError("genders 'predict' reads the texts of the queries; give queries")
     if classify is None:

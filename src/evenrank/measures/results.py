@@ -161,7 +161,7 @@ class Measurements(Drawn):
     """
 
     runs: Mapping[str, tuple[Measurement, ...]]
-    cautions: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     describe: Callable[[], dict[str, Any]] = dict
 
     @cached_property
@@ -201,7 +201,7 @@ class Measurements(Drawn):
                 {"run": run, "measures": [m.to_dict(per_query) for m in measurements]}
                 for run, measurements in self.runs.items()
             ],
-            "cautions": list(self.cautions),
+            "warnings": list(self.warnings),
             "provenance": self.provenance,
         }
 
@@ -241,7 +241,7 @@ class Measurements(Drawn):
 
     def __str__(self) -> str:
         rows = [f"{m.run}  {m.measure}  {_interval(m)}" for m in self]
-        return "\n".join([*rows, *self.cautions])
+        return "\n".join([*rows, *self.warnings])
 
 
 def _interval(m: Measurement) -> str:
