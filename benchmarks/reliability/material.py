@@ -96,9 +96,11 @@ def index(path: Path) -> Path:
 
 
 def model(path: Path) -> Path:
+    from experiments.query_classifier.training import save
+
     from evenrank.queries.model import load_classifier
 
-    load_classifier("static").save(path)
+    save(load_classifier("static"), path)
     return path
 
 

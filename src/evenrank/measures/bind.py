@@ -18,7 +18,7 @@ from ir_measures.measures import Measure
 from ir_measures.providers import Evaluator, Provider
 from ir_measures.util import Metric, QrelsConverter, RunConverter
 
-from evenrank.data.read import described, fingerprint
+from evenrank.data.read import described, fingerprint, refuse_after_fork
 from evenrank.data.runs import read_run
 from evenrank.data.schema import QRELS_SCHEMA, RUN_SCHEMA
 from evenrank.errors import InputError
@@ -27,7 +27,6 @@ from evenrank.measures.evaluate import listed_measures, measured
 from evenrank.measures.inputs import Inputs, MeasureInputs
 from evenrank.measures.lists import View, ranked_queries, views_of
 from evenrank.measures.results import Options
-from evenrank.parallel import refuse_after_fork
 
 _BOUND: WeakValueDictionary[str, BoundMeasure] = WeakValueDictionary()
 

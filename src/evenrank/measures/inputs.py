@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from evenrank.data.docs import Docs, open_docs
 from evenrank.data.formats import is_parquet
-from evenrank.data.read import is_ranx, path_of, read_genders, read_qrels, read_queries
+from evenrank.data.read import path_of, read_genders, read_qrels, read_queries
 from evenrank.data.runs import perfect_run, read_run
 from evenrank.data.schema import show
 from evenrank.errors import InputError, check_choice
@@ -421,7 +421,7 @@ def named_runs(runs: Any) -> dict[str, Any]:
         return dict(zip(map(str, runs), runs.values(), strict=True))
     if isinstance(runs, str | PathLike):
         return {run_name(runs): runs}
-    return {str(getattr(runs, "name", None) or "run") if is_ranx(runs) else "run": runs}
+    return {"run": runs}
 
 
 def run_name(path: str | PathLike[str]) -> str:

@@ -23,11 +23,11 @@ import xxhash
 from numba import njit
 
 import evenrank
-from evenrank.data.docs import Docs, open_docs
+from evenrank.data.docs import Docs, map_in_order, open_docs
 from evenrank.data.files import cache_dir, file_lock, sync_to_disk
+from evenrank.data.read import refuse_after_fork
 from evenrank.data.schema import Block, DuplicateCheck
 from evenrank.errors import InputError
-from evenrank.parallel import map_in_order, refuse_after_fork, thread_count
 from evenrank.rankers.analysis import Analyzer, Words, read_stop_words, words
 from evenrank.rankers.base import Progress
 from evenrank.rankers.index import FORMAT, MANIFEST, Index, pack_texts, read_manifest, write_manifest
@@ -233,7 +233,7 @@ def _build(
     gathered: list[Words] = []
     firsts, ends = [0], [0]  # of the frames: documents and bytes
     documents = tokens = done = 0
-    for read in map_in_order(work, source.blocks(), threads=thread_count()):
+    for read in map_in_order(work, source.blocks()):
         if tokens and tokens + len(read.words.numbers) > TOKENS:
             runs.append(_spill(gathered, analyzer, files.folder / f"run-{len(runs)}", documents))
             gathered, tokens = [], 0

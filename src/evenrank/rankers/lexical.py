@@ -16,9 +16,9 @@ import numpy as np
 import polars as pl
 from numba import njit
 
+from evenrank.data.docs import map_in_order, thread_count
 from evenrank.data.schema import show
 from evenrank.errors import InputError
-from evenrank.parallel import map_in_order, thread_count
 from evenrank.rankers.analysis import words
 from evenrank.rankers.base import Progress, check_depth
 from evenrank.rankers.index import Index, damaged
@@ -226,7 +226,7 @@ def retrieve(
 
     pieces = [(np.empty(0, np.uint32), np.empty(0))]
     firsts = range(0, total, step)
-    for first, piece in zip(firsts, map_in_order(work, firsts, threads=thread_count()), strict=True):
+    for first, piece in zip(firsts, map_in_order(work, firsts), strict=True):
         pieces.append(piece)
         if progress:
             progress(min(first + step, total), total)

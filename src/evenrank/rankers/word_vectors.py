@@ -18,8 +18,8 @@ import pyarrow as pa
 import xxhash
 from numba import njit
 
+from evenrank.data.docs import map_in_order
 from evenrank.errors import InputError
-from evenrank.parallel import map_in_order, thread_count
 from evenrank.rankers.base import Progress
 from evenrank.rankers.dense_search import nearest
 from evenrank.rankers.index import Index
@@ -125,7 +125,7 @@ class WordVectorRanker:
         """The words of the documents, in the order of the index; progress over two such passes."""
         done, both = 0, 2 * self.index.documents
         before = (part - 1) * self.index.documents
-        for bags in map_in_order(self._surface.find, _texts(self.index), threads=thread_count()):
+        for bags in map_in_order(self._surface.find, _texts(self.index)):
             done += len(bags.tokens)
             if progress:
                 progress(before + done, both)

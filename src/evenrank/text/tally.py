@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 
 import evenrank
 from evenrank.data import formats
-from evenrank.data.docs import Docs
+from evenrank.data.docs import Docs, map_in_order
 from evenrank.data.docs import open_docs as as_docs
 from evenrank.data.files import reading, refuse_input, writing
 from evenrank.data.read import is_spark, spark
 from evenrank.data.schema import Block, DuplicateCheck, Table
 from evenrank.errors import InputError
-from evenrank.parallel import map_in_order, thread_count
 from evenrank.text.lexicon import Lexicon, shipped
 from evenrank.text.matcher import Matcher, Source
 from evenrank.text.tokens import Tokenizer
@@ -185,7 +184,7 @@ def count_documents(docs: Docs, matcher: Matcher, progress: Progress | None) -> 
         return count_batch(block.read(), matcher), block.size
 
     duplicates, done = DuplicateCheck("doc_id"), 0
-    for batch, size in map_in_order(work, docs.blocks(), threads=thread_count()):
+    for batch, size in map_in_order(work, docs.blocks()):
         done += size
         if progress:
             progress(done, docs.size)
