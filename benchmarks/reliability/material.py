@@ -82,14 +82,6 @@ def vectors_binary(path: Path) -> Path:
     return write(path, content)
 
 
-def vectors_store(path: Path) -> Path:
-    from evenrank.vectors import load
-    from evenrank.vectors.formats import save
-
-    save(load(vectors_text(path.with_suffix(".txt"))), path)
-    return path
-
-
 def index(path: Path) -> Path:
     er.index(HERE / "docs.tsv", path)
     return path
