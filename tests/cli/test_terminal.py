@@ -248,14 +248,14 @@ def test_judgments_of_other_documents_and_of_few_queries_are_pointed_out(
 ) -> None:
     rows = (DEMO / "qrels.txt").read_text()
     qrels = tmp_path / "qrels.txt"
-    for content, caution in (
-        (rows.replace(" d", " x"), "caution: No run ranks any of the "),
-        ("".join(f"{row}\n" for row in rows.splitlines() if row < "q02"), "caution: Only 1 of the 60 ranked"),
+    for content, warning in (
+        (rows.replace(" d", " x"), "warning: No run ranks any of the "),
+        ("".join(f"{row}\n" for row in rows.splitlines() if row < "q02"), "warning: Only 1 of the 60 ranked"),
     ):
         qrels.write_text(content)
         given_ = ["measure", "nDCG@10", str(DEMO / "bm25.run"), "--qrels", str(qrels), "--resamples", "0"]
         assert main(given_) == 0
-        assert caution in capsys.readouterr().err
+        assert warning in capsys.readouterr().err
 
 
 def test_an_unreachable_dataset_gets_one_line() -> None:
