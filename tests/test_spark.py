@@ -75,7 +75,7 @@ def test_measures_are_those_of_one_machine(spark: Any, docs: Any) -> None:
         assert theirs.left_out == mine.left_out
         assert theirs.ties == mine.ties
         assert theirs.notes == mine.notes
-    assert there.cautions == here.cautions
+    assert there.warnings == here.warnings
     assert there.provenance["tally"]["lexicon"] == here.provenance["tally"]["lexicon"]
 
 

@@ -88,7 +88,7 @@ def test_measure_can_predict_the_genders(tmp_path: Path, capsys: pytest.CaptureF
     measured = json.loads(out)["runs"][0]["measures"][0]
     assert measured["queries"] == 1 and measured["left_out"] == {"labelled female": 1}
     assert (
-        "(2 of 2 queries labelled by the classifier: 1 female, 1 neutral)" in json.loads(out)["cautions"][0]
+        "(2 of 2 queries labelled by the classifier: 1 female, 1 neutral)" in json.loads(out)["warnings"][0]
     )
     assert not said
     assert main(arguments) == 2

@@ -319,14 +319,17 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
-def map_in_order(function: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[_Result]:
+def map_in_order(
+    function: Callable[[_Item], _Result], items: Iterable[_Item], *, workers: int | None = None
+) -> Iterator[_Result]:
     """Map in worker threads, a bounded number of items ahead, yielding results in the order of the items."""
     futures: deque[Future[_Result]] = deque()
-    with ThreadPoolExecutor(thread_count()) as pool:
+    workers = workers or thread_count()
+    with ThreadPoolExecutor(workers) as pool:
         try:
             for item in items:
                 futures.append(pool.submit(function, item))
-                if len(futures) > 2 * thread_count():
+                if len(futures) > 2 * workers:
                     yield futures.popleft().result()
             while futures:
                 yield futures.popleft().result()
