@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -275,9 +274,6 @@ def rerank_command(
         str | None,
         typer.Option(metavar="env:VARIABLE", help="For --endpoint: the environment variable with its key."),
     ] = None,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="For --endpoint: do not ask before spending money.")
-    ] = False,
     given: Annotated[
         list[str] | None,
         typer.Option(
@@ -317,13 +313,6 @@ def rerank_command(
     table, requested = read_run(run), read_queries(queries)
     built = make_reranker(model, hybrid=hybrid, allow_training_queries=allow_training_queries, **settings)
     opened = open_docs(docs, fields=split_names(fields))
-    estimate = getattr(built, "estimate", None)
-    if estimate is not None:
-        from evenrank.rankers.neural.candidates import candidates
-
-        if said := estimate(candidates(table, opened, requested, depth=depth, named=(run, queries))):
-            note(said)
-            _agreed(yes)
     with progress_bar("re-ranking", unit="documents") as progress:
         result = reordered(
             built,
@@ -339,13 +328,3 @@ def rerank_command(
     for remark in getattr(built, "notes", ()):
         note(remark)
     note(f"{len(result):,} documents for {result['query_id'].n_unique():,} queries: {output}")
-
-
-def _agreed(yes: bool) -> None:
-    """Go on only if that is wanted: a request to a server may cost money."""
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise InputError("nothing was asked; add --yes to send these requests")
-    if not typer.confirm("go on?", err=True):
-        raise InputError("nothing was asked")

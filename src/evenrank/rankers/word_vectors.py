@@ -144,7 +144,7 @@ def w2v_add(
     Parameters
     ----------
     index
-        What to search; it must hold its text, since vectors are of words and not of stems.
+        What to search.
     vectors
         A file of word vectors, or anything :func:`evenrank.vectors.formats` takes. With fastText vectors this
         is the ``ftt_add`` of Fabris et al.
@@ -181,7 +181,6 @@ def _made(
             raise InputError(f"{name} is {value!r}; choose one of: {', '.join(get_args(known))}")
     if isinstance(vectors, (str, os.PathLike)) and not os.fspath(vectors):
         raise InputError("vectors is empty; name a file of word vectors")
-    index.docs  # noqa: B018  says at once if there is no text
     name = f"w2v_{composition}" if debias == "regular" else f"w2v_{composition}-{debias}"
     built: dict[str, Any] = {"composition": composition, "debias": debias, "stop_words": stop_words}
     return WordVectorRanker(index, load(vectors), name=name, **built)
