@@ -217,19 +217,6 @@ def test_strength_goes_from_the_shares_of_the_list_to_the_target():
     assert counts == [2, 4]
 
 
-def test_rerank_takes_the_methods_too():
-    run, labels = {"q": {"a": 3.0, "b": 2.0, "c": 1.0}}, {"a": "m", "b": "m", "c": "f"}
-    found = er.rerank(run=run, method="detgreedy", labels=labels, target="equal")
-    assert found["doc_id"].to_list() == ["a", "c", "b"]
-    tally = er.tally({"a": "he he", "b": "rain", "c": "she"})
-    mixed = er.rerank(run=run, method="interpolate", tally=tally, strength=1.0)
-    assert mixed["doc_id"].to_list() == er.interpolate(run, tally, 1.0)["doc_id"].to_list()
-    with pytest.raises(er.InputError, match="a model and a method"):
-        er.rerank("hybrid", run, method="fair")
-    with pytest.raises(er.InputError, match="rerank needs docs"):
-        er.rerank("hybrid", run)
-
-
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -113,27 +113,6 @@ def test_the_command_refuses_to_train_for_feedback(tmp_path, monkeypatch, capsys
     assert "not for feedback; leave the training out" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("methods", "more", "refused"),
-    [
-        (["negatives"], {}, True),
-        (["penalty"], {}, True),
-        (["negatives", "adversary"], {}, False),
-        (["negatives"], {"adversary": 1.0}, False),
-    ],
-)
-def test_labels_for_an_adversary_need_one(loaded, monkeypatch, methods, more, refused: bool) -> None:
-    pytest.importorskip("torch", reason="needs torch, of the extra 'neural'")
-    monkeypatch.setattr(Training, "_refuse_seen", lambda *_: None)
-    made = Training("head", HERE / "docs.tsv", {}, {}, settings={"adversary_labels": "group", **more})
-    trains = [method for method in methods if method != "penalty"]
-    if not refused:
-        made.check(trains, read_run(HERE / "bm25.run"), loaded.queries)
-        return
-    with pytest.raises(er.InputError, match="adversary_labels is what an adversary reads; there is none"):
-        made.check(trains, read_run(HERE / "bm25.run"), loaded.queries)
-
-
 def test_a_sweep_that_trains_says_what_it_begins_with(tmp_path, monkeypatch, capsys) -> None:
     pytest.importorskip("torch", reason="needs torch, of the extra 'neural'")
     from evenrank.cli import main

@@ -1,8 +1,7 @@
 """Mitigations that train: a ranker learns with less and less bias, and each strength gives its run.
 
 All of them begin with the same plain training, strength 0: negatives drawn at random from the first stage.
-What grows is λ of the negatives, β of a loss, μ of an adversary, γ of the consistency of mirrored documents;
-`augment` has one strength only.
+What grows is λ of the negatives, β of a loss, μ of an adversary, γ of the consistency of mirrored documents.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ from evenrank.measures.inputs import Inputs
 from evenrank.mitigate.base import check_strengths
 from evenrank.mitigate.negatives import negatives
 from evenrank.rankers.base import Progress
-from evenrank.rankers.neural.rerankers import INTERACTION, KINDS
+from evenrank.rankers.neural.candidates import INTERACTION, KINDS
 from evenrank.show.numbers import counted
 
 _LAMBDAS = (0.2, 0.4, 0.6, 0.8, 1.0)
 _STRENGTHS = (0.3, 1.0, 3.0)
-_OWN = {"negatives": _LAMBDAS, "adversary": (1.0, 10.0), "augment": (1.0,), "consistency": (1.0, 10.0)}
+_OWN = {"negatives": _LAMBDAS, "adversary": (1.0, 10.0), "consistency": (1.0, 10.0)}
 
 
 def methods_of_training() -> tuple[str, ...]:
@@ -111,7 +110,7 @@ class Training:
             )
         bias = bias_by(measure)
         for method in methods if bias is None else ():
-            if method not in ("adversary", "augment", "consistency"):
+            if method not in ("adversary", "consistency"):
                 refuse_bias(method, measure)
         bias = "tf" if bias is None else bias
         view = document_measure(bias).VIEW
@@ -127,16 +126,16 @@ class Training:
 
     def check(self, methods: Sequence[str], run: pl.DataFrame, queries: Any) -> None:
         """Refuse settings that cannot be trained with, and queries to re-rank that are trained on."""
-        from evenrank.training.losses import check_loss_inputs
+        for changed in ({}, *(setting(method, 1.0) for method in methods)):
+            self._config(**changed)
+        self._refuse_seen(run, queries)
+
+    def _config(self, **changed: Any) -> Any:
+        """The settings of the training, with these changes."""
         from evenrank.training.trainer import read_settings
 
         own = {key: value for key, value in self.settings.items() if key != "vectors"}
-        changes: list[dict[str, Any]] = [{}, *(setting(method, 1.0) for method in methods)]
-        recipes = [read_settings(self.kind, {**own, **changed})[1] for changed in changes]
-        # One training that reads a setting is enough. Bias, words and labels are those of the sweep, for all.
-        reading = next((recipe for recipe in recipes if recipe.adversary is not None), recipes[0])
-        check_loss_inputs(reading, own, "tf", None, None)
-        self._refuse_seen(run, queries)
+        return read_settings(self.kind, {**own, **changed})[1]
 
     def _refuse_seen(self, run: pl.DataFrame, queries: Any) -> None:
         from evenrank.rankers.neural.reranking import queries_of
@@ -170,10 +169,9 @@ class Training:
 
     def prepared(self, bias_lambda: float) -> Any:
         """The training data with negatives of this λ."""
-        from evenrank.training.dataset import prepared
-        from evenrank.training.trainer import read_settings
+        from evenrank.training.dataset import make_examples
 
-        recipe = read_settings(self.kind, {k: v for k, v in self.settings.items() if k != "vectors"})[1]
+        config = self._config()
         drawn = negatives(
             self.first,
             self.qrels,
@@ -186,15 +184,15 @@ class Training:
             lexicon=self.lexicon,
             labels=self.labels,
         )
-        return prepared(
+        return make_examples(
             self.docs,
             self.queries,
             self.qrels,
             run=self.first,
             negatives=drawn.pairs(),
-            depth=recipe.depth,
-            dev_share=recipe.dev_share,
-            dev_most=recipe.dev_most,
+            depth=config.depth,
+            dev_share=config.dev_share,
+            dev_most=config.dev_most,
             seed=self.seed,
         )
 
@@ -207,7 +205,7 @@ class Training:
     ) -> pl.DataFrame:
         """The run that a model makes of another, trained by this method at this strength."""
         from evenrank.rankers.neural.reranking import rerank
-        from evenrank.training.trainer import train_prepared
+        from evenrank.training.trainer import train_on
 
         ready = self.prepared(strength) if method == "negatives" and strength else self._plain
         more = {
@@ -219,12 +217,11 @@ class Training:
         deepest = int(run["rank"].max() or 1)  # type: ignore[arg-type]
         with tempfile.TemporaryDirectory() as folder:
             target = Path(folder) / "model"
-            train_prepared(
-                self.kind,
+            train_on(
                 ready,
+                self.kind,
                 target,
                 seed=self.seed,
-                hybrid=False,
                 progress=self.progress,
                 **more,
                 **given,
@@ -236,12 +233,8 @@ def setting(method: str, strength: float) -> dict[str, Any]:
     """How the training differs from plain training."""
     if method == "negatives":
         return {}
-    if method == "adversary":
-        return {"adversary": strength}
-    if method == "augment":
-        return {"mirror": "augment"}
-    if method == "consistency":
-        return {"mirror": "consistency", "mirror_strength": strength}
+    if method in ("adversary", "consistency"):
+        return {method: strength}
     return {"loss": method, "loss_strength": strength}
 
 
@@ -267,8 +260,6 @@ class Retrained:
     plain: pl.DataFrame | None = None
 
     def __post_init__(self) -> None:
-        if self.name == "augment" and self.given is not None and set(self.given) - {0.0, 1.0}:
-            raise InputError("augment has no strengths: texts are mirrored or not")
         if self.given is not None:
             check_strengths(self.name, self.given, most=1 if self.name == "negatives" else math.inf)
         if own := sorted(setting(self.name, 1.0).keys() & self.training.settings.keys()):
