@@ -17,15 +17,15 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from experiments.query_classifier.samples import Samples, names_nobody
+from experiments.query_classifier.shipped import pieces_held_out, train
+from experiments.query_classifier.training import crossvalidate, read_labelled
 
 import evenrank as er
-from benchmarks.classifier_training import pieces_held_out, train
 from benchmarks.pages import DOCS, fill, interval, table
 from evenrank.queries.classify import OTHER
 from evenrank.queries.features import clean
 from evenrank.queries.model import LABELS, LexiconClassifier
-from evenrank.queries.samples import Samples, names_nobody
-from evenrank.queries.training import crossvalidate, read_labelled
 from evenrank.queries.words import explicit_words, plain_queries
 from evenrank.stats import mean_interval
 

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from Stemmer import Stemmer
 
 import evenrank as er
 from evenrank.data.docs import Dataset
 from evenrank.data.runs import read_run
-from evenrank.mitigate.feedback import FeedbackSweep
+from evenrank.mitigate.feedback import FeedbackSweep, expanded_queries
 from evenrank.rankers import make
 from evenrank.rankers.index import Index
 from evenrank.rankers.indexing import index as build
@@ -49,15 +50,13 @@ def feedback(data: Path) -> dict[str, Any]:
                 _short(step, _FEW) | {name: size}
                 for name in ("fb_docs", "fb_terms")
                 for size in _SIZES
-                for step in er.feedback(
-                    index, dataset.queries, lambdas=[_SHOWN], **{name: size}, **given
-                ).to_dict()["steps"]
+                for step in _steps(
+                    er.feedback(index, dataset.queries, lambdas=[_SHOWN], **{name: size}, **given)
+                )
             ]
             found["variants"][collection] = {
                 name: _short(
-                    er.feedback(index, dataset.queries, lambdas=[_SHOWN], **each, **given).to_dict()["steps"][
-                        -1
-                    ],
+                    _steps(er.feedback(index, dataset.queries, lambdas=[_SHOWN], **each, **given))[-1],
                     _FEW,
                 )
                 for name, each in _variants().items()
@@ -76,13 +75,25 @@ def _published(data: Path) -> dict[str, Any]:
     folder = data / "data" / "expanded-queries"
     found: dict[str, Any] = {}
     for name in ("rm3", "bias-aware"):
-        path = folder / f"robust04.{name}.tsv"
-        stemmed = er.gendered_terms(path, stemmer="porter")
+        expanded = expanded_queries(folder / f"robust04.{name}.tsv")
+        plain, stemmed = (
+            er.gendered_terms(expanded),
+            er.gendered_terms(expanded, stem=Stemmer("porter").stemWord),
+        )
+        groups = plain.group_by("group").agg(number=pl.len(), weight=pl.col("weight").sum()).sort("group")
         found[name] = {
-            **er.gendered_terms(path).to_dict(),
-            "with stemmed words": {"number": stemmed.number, "weight": stemmed.weight},
+            **_size(plain),
+            "groups": {group: {"number": n, "weight": weight} for group, n, weight in groups.iter_rows()},
+            "queries": expanded["query_id"].n_unique(),
+            "queries_with_any": plain["query_id"].n_unique(),
+            "terms": len(expanded),
+            "with stemmed words": _size(stemmed),
         }
     return found
+
+
+def _size(terms: pl.DataFrame) -> dict[str, Any]:
+    return {"number": len(terms), "weight": terms["weight"].sum()}
 
 
 def _beside_anserini(data: Path, collection: str, dataset: Dataset, index: Index) -> dict[str, Any]:
@@ -101,13 +112,16 @@ def _beside_anserini(data: Path, collection: str, dataset: Dataset, index: Index
 
 
 def _sweep(swept: FeedbackSweep) -> dict[str, Any]:
-    rows = [_short(step) for step in swept.to_dict()["steps"]]
+    rows = [_short(step) for step in _steps(swept)]
     gains = swept.per_query("ARaB@10", lambda_=_SHOWN)["gain"]
     return {
-        "first stage": {str(m.measure): {"value": m.value, "abs": m.abs} for m in swept.first},
+        "first stage": {
+            str(m.measure): {"value": m.value, "abs": m.abs}
+            for m in swept.measured.runs[f"{swept.ranker} alone"]
+        },
         "steps": rows,
-        "largest λ up to which AP does not fall significantly": swept.harmless("AP"),
-        "largest λ up to which nDCG@10 does not fall significantly": swept.harmless("nDCG@10"),
+        "largest λ up to which AP does not fall significantly": _harmless(swept, "AP"),
+        "largest λ up to which nDCG@10 does not fall significantly": _harmless(swept, "nDCG@10"),
         f"gain of |ARaB@10| at λ = {_SHOWN}, by query": {
             str(q): gains.quantile(q, "linear") for q in (0, 0.05, 0.25, 0.5, 0.75, 0.95, 1)
         },
@@ -116,16 +130,32 @@ def _sweep(swept: FeedbackSweep) -> dict[str, Any]:
     }
 
 
-def _short(step: dict[str, Any], measures: Sequence[str] = _MEASURES) -> dict[str, Any]:
+def _steps(swept: FeedbackSweep) -> list[pl.DataFrame]:
+    """The rows of each λ."""
+    return swept.frame().partition_by("lambda", maintain_order=True)
+
+
+def _harmless(swept: FeedbackSweep, measure: str) -> float:
+    """The largest λ up to which no λ lowers the measure significantly, after Holm's correction."""
+    reached = 0.0
+    for row in swept.frame().filter(measure=measure).tail(-1).iter_rows(named=True):
+        if row["p_holm"] is not None and row["p_holm"] < 0.05 and row["difference"] < 0:
+            break
+        reached = row["lambda"]
+    return reached
+
+
+def _short(step: pl.DataFrame, measures: Sequence[str] = _MEASURES) -> dict[str, Any]:
     """A step, as JSON knows it, without what the docs do not quote."""
-    left_out = {"measure"} | ({"low", "high", "p_holm"} if measures == _FEW else set())
+    left_out = {"lambda", "measure", "gendered_terms", "gendered_weight"}
+    left_out |= {"low", "high", "p_holm"} if measures == _FEW else set()
     rows = {}
-    for entry in step["measures"]:
+    for entry in step.iter_rows(named=True):
         if entry["measure"] in measures:
             rows[entry["measure"]] = {key: value for key, value in entry.items() if key not in left_out}
     return {
-        "lambda": step["lambda"],
-        "gendered terms": step["gendered_terms"]["number"],
-        "their weight": step["gendered_terms"]["weight"],
+        "lambda": step["lambda"][0],
+        "gendered terms": step["gendered_terms"][0],
+        "their weight": step["gendered_weight"][0],
         "measures": rows,
     }

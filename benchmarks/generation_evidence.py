@@ -26,6 +26,7 @@ import polars as pl
 
 import evenrank as er
 from benchmarks.corpus import shared
+from benchmarks.matching_evidence import short
 from benchmarks.pages import DOCS, committed_source, fill, write_evidence
 from evenrank.data.files import cache_dir
 from evenrank.queries.generate import generate
@@ -78,20 +79,16 @@ def held_out(name: str, others: bool = False) -> tuple[dict[str, str], pl.DataFr
 
 def written(name: str, unit: str, docs: Any, n: int, model: Any, **given: Any) -> tuple[Generated, float]:
     """Generated queries of a unit, and the CPU seconds for each, where they were written in one go."""
-    out = home() / f"{name}-{unit}.tsv"
-    out.parent.mkdir(parents=True, exist_ok=True)
-    seconds = out.with_suffix(".seconds")
+    parts = home() / f"{name}-{unit}.parts"
+    parts.parent.mkdir(parents=True, exist_ok=True)
+    seconds = parts.with_suffix(".seconds")
     spent = float(seconds.read_text()) if seconds.exists() else 0.0
     started = time.process_time()
     try:
-        found = generate(docs, n, model, output=out, log=_say, **given)
+        found = generate(docs, n, model, checkpoints=parts, **given)
     finally:
         seconds.write_text(str(spent + time.process_time() - started))
     return found, float(seconds.read_text()) / max(1, len(found))
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def beside_real(name: str, made: Generated) -> dict[str, Any]:
@@ -190,7 +187,7 @@ WHOLE = {"squad": None, "wiki": 20_000}
 
 def balanced(name: str) -> dict[str, Any]:
     """Extracted queries of documents as missing counterparts, and pairs that read alike."""
-    from evenrank.mitigate.balance import association_scores
+    from evenrank.mitigate.balance.matching import association_scores
 
     train, _, index = collection(name)
     labels = er.classify(train.queries).select("query_id", gender="label")
@@ -202,24 +199,47 @@ def balanced(name: str) -> dict[str, Any]:
     told: dict[str, Any] = {
         "writer": "extractive",
         "generated": {"queries": len(made), **dict(sorted(found.iter_rows()))},
-        "matching": _brief(er.balance(scores, genders=labels).report()),
+        "matching": _kept(er.balance(scores, labels)),
     }
     for method in ("matching", "bins"):
         filled = er.fill(scores, made, genders=labels, generated_scores=made_scores, method=method)
-        both = set(filled.scores["query_id"]) <= set(filled.queries(train.queries)["query_id"])
-        told[f"generation, {method}"] = {**_brief(filled.report()), "every real query is there": both}
+        told[f"generation, {method}"] = {
+            **_added(filled),
+            "every real query is there": filled.removed.is_empty(),
+        }
     alike = er.even_judgments(made, index.docs, ratio=0.25, size=len(train.qrels))
-    told["judgments"] = {key: value for key, value in alike.report().items() if key != "provenance"}
+    away = alike.pairs["distance"]
+    told["judgments"] = {
+        "pairs": len(alike.pairs),
+        "queries added": len(alike.added),
+        "queries asked for": alike.requested,
+        "generated": alike.counts,
+        "left_out": alike.left_out,
+        "distance": {"mean": away.mean(), "median": away.median(), "largest": away.max()},
+    }
     return told
 
 
-def _brief(report: dict[str, Any]) -> dict[str, Any]:
-    """A report without histograms."""
-    left_out = ("edges", "histogram")
-    brief = {key: value for key, value in report.items() if key not in ("provenance", "before", "after")}
-    for when in ("before", "after"):
-        brief[when] = {key: value for key, value in report[when].items() if key not in left_out}
-    return brief
+def _kept(even: Any) -> dict[str, Any]:
+    """How many pairs matching keeps, and the distributions of scores before and after."""
+    before, after = even.before.pairs, even.after.pairs
+    return {
+        "kept": {gender: {"before": before[gender], "after": after[gender]} for gender in before},
+        "before": short(even.before),
+        "after": short(even.after),
+    }
+
+
+def _added(filled: Any) -> dict[str, Any]:
+    """How many generated queries were added, and the distributions of scores before and after."""
+    before, after = filled.before.pairs, filled.after.pairs
+    return {
+        "real": before,
+        "added": {gender: after[gender] - before[gender] for gender in before},
+        "without counterpart": {reason.split()[0]: count for reason, count in filled.left_out.items()},
+        "before": short(filled.before),
+        "after": short(filled.after),
+    }
 
 
 UNITS: dict[str, Callable[[], dict[str, Any]]] = {

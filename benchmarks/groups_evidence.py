@@ -20,7 +20,6 @@ _AT, _DEPTH, _RANKINGS, _SEED = 10, 50, 50, 0
 _ATTRIBUTES = ("gender", "field", "gender × field")
 _HIDDEN = 0.3
 """The share of passages whose gender is hidden, to see what becomes of the unknown."""
-_WORLD = {"gender": {"female": 0.5, "male": 0.5}}
 _SPREADS = (0.0, 0.25, 0.5, 1.0)
 """How far scores are shaken, in standard deviations of the scores of a list."""
 
@@ -131,7 +130,7 @@ def _exposures(run: pl.DataFrame, qrels: Any, labels: pl.DataFrame) -> dict[str,
                 run.select("query_id", "doc_id", score=pl.col("score") + noise, seq=pl.lit(str(seq)))
             )
         rankings = pl.concat(drawn)
-        of = f"attribute='gender', target='relevant', world={_WORLD}"
+        of = "attribute='gender', target='relevant'"
         measured = er.measure(
             rankings, [f"{name}({of})@{_AT}" for name in ("EEL", "EED", "EER")], labels=labels, qrels=qrels
         )
@@ -180,7 +179,7 @@ def page(found: dict[str, Any]) -> str:
     heads = ["limit", "kept", "proved best", "cannot", "open", "proved", "utility lost", f"nDCG@{_AT}"]
     text += table(heads, rows)
     text += (
-        f"\nExpected exposure of women and men, target of TREC 2022 with half of each in the world; "
+        f"\nExpected exposure of women and men, target='relevant'; "
         f"{found['rankings of a query']} rankings of each query, scores shaken by so many standard "
         "deviations:\n\n"
     )

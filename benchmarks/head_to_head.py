@@ -44,9 +44,7 @@ def _methods() -> dict[str, Callable[[Any, dict[str, Any]], Any]]:
         )
 
     def mixed(weight: float) -> Callable[[Any, dict[str, Any]], Any]:
-        return lambda run, given: er.rebalance(
-            run, "interpolate", strength=weight, candidates=_CANDIDATES, tally=given["tally"]
-        )
+        return lambda run, given: er.interpolate(run, given["tally"], weight, candidates=_CANDIDATES)
 
     found = {"detgreedy, equal shares": shares("detgreedy", "equal")}
     for method in ("detgreedy", "detcons", "detrelaxed", "detconstsort"):

@@ -31,7 +31,7 @@ _LATER = tuple(
     """
     rankers/neural/ training/ cli/neural.py mitigate/trained.py
     spark.py
-    queries/generate.py queries/generated.py queries/variants.py cli/generate.py
+    queries/generate.py queries/generated.py queries/extractive.py queries/variants.py cli/generate.py
     auditing/bundle.py auditing/datasheet.py auditing/profiles.py auditing/selection.py cli/bundling.py
     cli/verify.py
     auditing/black_box.py measures/variants.py cli/compare_variants.py

@@ -67,7 +67,7 @@ entries = {
     "sweep": lambda: er.sweep(run, tally, qrels=qrels),
     "swap": lambda: er.swap(frame),
     "mirror of pairs": lambda: er.mirror(docs, queries, pairs=True),
-    "balance": lambda: er.balance({"a": 1.0}, {"b": 1.0}),
+    "balance": lambda: er.balance({"a": 1.0, "b": 1.0}, {"a": "female", "b": "male"}),
     "classify": lambda: er.classify(["he is a nurse"]),
     "trace": lambda: er.trace(run, ["RaB@2"], tally=tally),
     "mirror": lambda: er.mirror(docs, queries),
@@ -160,7 +160,7 @@ os._exit(0)
 HARDENED = """
 import os, sys
 import numpy as np
-from evenrank.mitigate.balance import matched
+from evenrank.mitigate.balance.matching import matched
 print(matched(np.array([1.0]), np.array([1.5]), caliper=1.0)[0].tolist())
 print(os.environ.get("NUMBA_CACHE_DIR"))
 """

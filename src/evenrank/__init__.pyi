@@ -21,6 +21,7 @@ from evenrank.data.docs import load as load
 from evenrank.errors import InputError as InputError
 from evenrank.measures.association import association as association
 from evenrank.measures.bind import bind as bind
+from evenrank.measures.compare import compare as compare
 from evenrank.measures.dictionary import LIWC as LIWC
 from evenrank.measures.disparity import disparity as disparity
 from evenrank.measures.evaluate import measure as measure
@@ -52,12 +53,12 @@ from evenrank.measures.skew import Skew as Skew
 from evenrank.measures.variants import VarARaB as VarARaB
 from evenrank.measures.variants import VarNDRaB as VarNDRaB
 from evenrank.measures.variants import VarRaB as VarRaB
-from evenrank.mitigate.balance import balance as balance
-from evenrank.mitigate.balance import fill as fill
+from evenrank.mitigate.balance.judgments import even_judgments as even_judgments
+from evenrank.mitigate.balance.matching import balance as balance
+from evenrank.mitigate.balance.matching import fill as fill
 from evenrank.mitigate.constrain import constrain as constrain
 from evenrank.mitigate.feedback import feedback as feedback
 from evenrank.mitigate.feedback import gendered_terms as gendered_terms
-from evenrank.mitigate.judgments import even_judgments as even_judgments
 from evenrank.mitigate.mirror import mirror as mirror
 from evenrank.mitigate.negatives import negatives as negatives
 from evenrank.mitigate.projection import fit_projection as fit_projection

@@ -98,7 +98,7 @@ def test_the_values_by_query_come_alone_with_their_texts(capsys: pytest.CaptureF
         (("contrain",), "evenrank mitigate constrain"),
         (("vectors", "debais"), "evenrank vectors debias"),
         (("feedback",), "evenrank mitigate feedback"),
-        (("judgments",), "evenrank mitigate judgments"),
+        (("judgments",), "evenrank mitigate balance"),
         (("negatives",), "evenrank mitigate negatives"),
         (("feedbak",), "evenrank mitigate feedback"),
         (("trian",), "evenrank train"),

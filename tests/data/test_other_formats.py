@@ -133,19 +133,6 @@ def test_ranx_itself_is_measured() -> None:
     assert found["bm25", "nDCG@10"].value == er.measure(RUN, "nDCG@10", qrels=QRELS)["nDCG@10"].value
 
 
-def test_a_transformer_of_pyterrier_ranks_for_the_queries() -> None:
-    pt = pytest.importorskip("pyterrier")
-    pd = pytest.importorskip("pandas")
-    rows = [(query, doc, score) for query, list_ in RUN.items() for doc, score in list_.items()]
-    ranked = pd.DataFrame(rows, columns=["qid", "docno", "score"])
-    transformer = pt.Transformer.from_df(ranked)
-    queries = {"q1": "who spoke", "q2": "who was heard"}
-    found = er.measure({"bm25": transformer}, "RaB@1", docs=DOCS, queries=queries, confidence=None)
-    assert found["bm25", "RaB@1"].per_query() == er.measure(RUN, "RaB@1", docs=DOCS)["RaB@1"].per_query()
-    with pytest.raises(er.InputError, match="a transformer ranks for queries; give queries"):
-        er.measure(transformer, "RaB@1", docs=DOCS)
-
-
 def test_a_text_is_searched_for_as_it_is(tmp_path: Path) -> None:
     index = er.index({"a": "a nurse at night", "b": "the chief executive"}, tmp_path / "idx")
     assert er.search(index, "nurse").select("query_id", "doc_id").rows() == [("q1", "a")]

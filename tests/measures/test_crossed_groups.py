@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +13,8 @@ from hypothesis import strategies as st
 
 import evenrank as er
 from evenrank.cli import main
-from evenrank.measures.document_groups import Labels
 from evenrank.measures.exposure import js_divergence
-from evenrank.measures.groups import averaged
+from evenrank.measures.groups import Labels
 
 DOCS = [f"d{i}" for i in range(6)]
 GENDERS, FIELDS = st.sampled_from(["f", "m", None]), st.sampled_from(["art", "law", None])
@@ -121,37 +119,11 @@ def test_a_target_for_what_is_known_leaves_the_unknown_its_share():
     assert value(fixed, labels=labels) == pytest.approx(1 - js_divergence(attention, np.array([0.5, 0.5, 0])))
 
 
-@given(st.lists(st.floats(0, 1), min_size=9, max_size=9).filter(lambda x: sum(x) > 0.1))
-def test_the_target_of_trec_is_a_distribution_and_leaves_what_is_unknown_alone(drawn):
-    shares = np.array(drawn) / sum(drawn)
-    axes = (("gender", ("female", "male", "unknown")), ("field", ("art", "law", "unknown")))
-    world = {"gender": {"female": 0.5, "male": 0.5}, "field": {"art": 0.2, "law": 0.8}}
-    made = averaged(shares, axes, world).reshape(3, 3)
-    before = shares.reshape(3, 3)
-    for case in product((slice(0, 2), slice(2, 3)), repeat=2):
-        assert made[case].sum() == pytest.approx(before[case].sum(), abs=1e-9)
-    both = np.outer([0.5, 0.5], [0.2, 0.8])
-    assert made[:2, :2] == pytest.approx((before[:2, :2] + both * before[:2, :2].sum()) / 2, abs=1e-9)
-    assert made[2, 2] == before[2, 2]
-
-
-def test_the_target_of_trec_by_hand():
-    # one attribute: half of the known part is spread as in the world
-    axes = (("gender", ("female", "male", "unknown")),)
-    found = averaged(np.array([0.1, 0.5, 0.4]), axes, {"gender": {"female": 0.5, "male": 0.5}})
-    assert found == pytest.approx([0.2, 0.4, 0.4])
-    # a second one without a world stays within each group as it is; where there is none, as over all
-    axes = (("gender", ("female", "male", "unknown")), ("field", ("art", "law", "unknown")))
-    shares = np.array([[0.0, 0.0, 0.0], [0.2, 0.6, 0.0], [0.2, 0.0, 0.0]])
-    found = averaged(shares.ravel(), axes, {"gender": {"female": 0.5, "male": 0.5}}).reshape(3, 3)
-    assert found == pytest.approx(np.array([[0.08, 0.12, 0], [0.15, 0.45, 0], [0.2, 0, 0]]))
-
-
 def test_the_score_of_task_1_by_hand():
     labels = {"d0": "m", "d1": "m", "d2": "f", "d3": "f"}
     qrels = {"q": {"d1": 1, "d2": 1, "d5": 1, "d0": 0}}
-    target = "target='relevant', attribute='group', world={'female': 0.5, 'male': 0.5}"
-    # d5 is relevant and unknown: 1/3 stays so, of the rest half is female
+    target = "target='relevant', attribute='group'"
+    # d1 is male, d2 female, d5 unknown: a third each
     attention = np.array([1 / np.log2(3), 2, 0]) / (2 + 1 / np.log2(3))
     fair = 1 - js_divergence(attention, np.array([1, 1, 1]) / 3)
     useful = (1 + 1 / np.log2(3)) / (1 + 1 + 1 / np.log2(3))
@@ -163,7 +135,7 @@ def test_the_score_of_task_1_by_hand():
 def test_measures_print_as_they_are_written():
     for text in (
         "AWRF(attribute='gender*field')@10",
-        "EEL(attribute='gender', world={'gender': {'female': 0.5, 'male': 0.5}}, target='relevant')@5",
+        "EEL(attribute='gender', target='relevant')@5",
         "nDCGxAWRF(target='relevant')",
     ):
         measure = er.parse(text)
@@ -231,18 +203,3 @@ def test_what_is_wrong_with_labels_is_said(tmp_path, text, measure, message):
     path.write_text(text)
     with pytest.raises(er.InputError, match=message):
         value(measure, labels=path)
-
-
-def test_a_world_without_a_target_or_with_strange_groups_is_refused():
-    with pytest.raises(er.InputError, match="name that too"):
-        er.parse("AWRF(world={'female': 1})@3")
-    labels, qrels = table([("f", None), ("m", None)]), {"q": {"d0": 1}}
-    for world in ({"female": 1.0}, {"female": 0.5, "male": 0.5, "other": 0.0}):
-        with pytest.raises(er.InputError, match="a share for each of female, male"):
-            value(f"AWRF(attribute='gender',target='relevant',world={world})@3", labels=labels, qrels=qrels)
-    with pytest.raises(er.InputError, match=r"add up to 0\.7"):
-        value(
-            "AWRF(attribute='gender',target='relevant',world={'female': 0.5, 'male': 0.2})@3",
-            labels=labels,
-            qrels=qrels,
-        )

@@ -421,17 +421,6 @@ def test_mb_decides_one_half_exactly() -> None:
         assert er.measure(run, measure, labels=labels, targets=targets)[measure].value == 0
 
 
-@pytest.mark.parametrize("letters", ["aab", "abc"])
-def test_one_half_stays_one_half_in_a_mean_with_the_world(letters: str) -> None:
-    """Two thirds and one third are a half in the mean: one and two of three are right."""
-    labels = dict(zip("xyz", letters, strict=True)) | {"r1": "a", "r2": "a", "r3": "b", "c": "c"}
-    qrels, third = {"q": {"r1": 1, "r2": 1, "r3": 1}}, 1 / 3
-    world = {"a": third, "b": third, "c": third}
-    measure = f"MB(group='a', target='relevant', world={world})@3"
-    found = er.measure({"q": {"x": 3.0, "y": 2.0, "z": 1.0}}, measure, labels=labels, qrels=qrels)
-    assert found[0].value == 0
-
-
 def test_bound_measures_know_their_targets() -> None:
     wanted = ["MB@10", "AWRF@10", "rND@20"]
     bound = er.bind(wanted, labels=LABELS, targets=TARGETS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 import evenrank as er
-from evenrank.mitigate.balance import association_scores, drawn, matched
+from evenrank.mitigate.balance.matching import Balanced, association_scores, drawn, matched
 
 numbers = st.lists(st.integers(0, 30).map(lambda n: n / 4), min_size=1, max_size=12).map(np.array)
 
@@ -50,22 +51,38 @@ def test_bins_keep_equally_many_and_as_many_as_the_shorter_side_has(
     assert len(set(f.tolist())) == len(f) == len(m)
 
 
+def levelled(female: dict[str, float], male: dict[str, float], **settings: Any) -> Balanced:
+    """Balanced judgments of queries whose genders are known."""
+    genders = dict.fromkeys(female, "female") | dict.fromkeys(male, "male")
+    return er.balance({**female, **male}, genders, **settings)
+
+
 @pytest.fixture(scope="module")
-def scores(shared: Path) -> tuple[Path, Path]:
-    return shared / "data/association/female.tsv.gz", shared / "data/association/male.tsv.gz"
+def scores(shared: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The published scores, and the genders of their queries."""
+    sides = [
+        pl.read_csv(shared / f"data/association/{gender}.tsv.gz", separator="\t").with_columns(
+            pl.col("query_id").cast(pl.String), gender=pl.lit(gender)
+        )
+        for gender in ("female", "male")
+    ]
+    table = pl.concat(sides)
+    return table.drop("gender"), table.select("query_id", "gender").unique()
 
 
-def test_on_real_scores_matching_levels_the_sides_and_keeps_nine_in_ten(scores: tuple[Path, Path]) -> None:
+def test_on_real_scores_matching_levels_the_sides_and_keeps_nine_in_ten(
+    scores: tuple[pl.DataFrame, pl.DataFrame],
+) -> None:
     even = er.balance(*scores)
     assert even.before.p < 1e-6
     assert even.after.p > 0.9
-    assert even.report()["kept_of_smaller_side"] >= 0.9
-    assert even.after.pairs["female"] == even.after.pairs["male"] == even.kept.height // 2
-    distances = even.kept.group_by("pair").agg((pl.col("score").max() - pl.col("score").min()).alias("d"))
+    assert even.after.pairs["female"] >= 0.9 * min(even.before.pairs.values())
+    assert even.after.pairs["female"] == even.after.pairs["male"] == even.pairs.height // 2
+    distances = even.pairs.group_by("pair").agg((pl.col("score").max() - pl.col("score").min()).alias("d"))
     assert distances["d"].max() <= even.provenance["caliper"]
 
 
-def test_on_real_scores_pooled_bins_keep_13342_of_each(scores: tuple[Path, Path]) -> None:
+def test_on_real_scores_pooled_bins_keep_13342_of_each(scores: tuple[pl.DataFrame, pl.DataFrame]) -> None:
     even = er.balance(*scores, method="bins")
     assert even.after.pairs == {"female": 13342, "male": 13342}
     assert even.after.wasserstein > er.balance(*scores).after.wasserstein  # within a bin differences remain
@@ -73,40 +90,31 @@ def test_on_real_scores_pooled_bins_keep_13342_of_each(scores: tuple[Path, Path]
 
 def test_the_same_seed_draws_the_same_queries() -> None:
     sides = {f"f{n}": n / 7 for n in range(50)}, {f"m{n}": n / 9 for n in range(50)}
-    kept = [er.balance(*sides, method="bins", seed=seed).kept for seed in (1, 1, 2)]
+    kept = [levelled(*sides, method="bins", seed=seed).pairs for seed in (1, 1, 2)]
     assert kept[0].equals(kept[1])
     assert not kept[0].equals(kept[2])
 
 
-def test_queries_of_neither_gender_all_stay(tmp_path: Path) -> None:
+def test_queries_of_neither_gender_all_stay() -> None:
     gamma = {"a": 1.0, "b": 1.0, "c": 5.0, "d": 2.0}
     genders = {"a": "female", "b": "male", "c": "male", "d": "neutral"}
-    even = er.balance(gamma, genders=genders, caliper=0.1)
+    even = er.balance(gamma, genders, caliper=0.1)
     texts = {"a": "x", "b": "y", "c": "z", "d": "w"}
     assert even.queries(texts)["query_id"].to_list() == ["a", "b", "d"]
     qrels = {q: {f"d{q}": 1} for q in gamma}
     assert even.qrels(qrels)["query_id"].to_list() == ["a", "b", "d"]
 
 
-def test_queries_of_neither_gender_stay_without_a_score_and_others_are_counted(tmp_path: Path) -> None:
+def test_queries_of_neither_gender_stay_without_a_score_and_others_are_counted() -> None:
     texts = dict.fromkeys(["a", "b", "c", "n", "o", "f"], "x")
     genders = {"a": "female", "b": "male", "c": "male", "n": "neutral", "f": "female"}
     gamma = {"a": 1.0, "b": 1.0, "c": 5.0}
-    even = er.balance(gamma, genders=genders, caliper=0.1, ids=list(texts))
+    even = er.balance(gamma, genders, caliper=0.1)
     assert even.queries(texts)["query_id"].to_list() == ["a", "b", "n", "o"]
     qrels = {q: {f"d{q}": 1} for q in texts}
     assert even.qrels(qrels)["query_id"].to_list() == ["a", "b", "n", "o"]
-    assert even.triples(pl.DataFrame({"query_id": list(texts)}))["query_id"].to_list() == ["a", "b", "n", "o"]
-    assert even.report()["neither_gender"] == 2 and even.report()["without_score"] == 1
-    assert "1 female or male query has no score, and is left out" in even.remarks()
-    even.write(tmp_path)
-    assert sorted((tmp_path / "query_ids.txt").read_text().split()) == ["a", "b", "n", "o"]
-
-
-def test_with_two_tables_of_scores_all_other_queries_stay() -> None:
-    even = er.balance({"a": 1.0}, {"b": 1.0, "c": 5.0}, caliper=0.1, ids=["n", "a", "b", "c"])
-    assert even.queries(dict.fromkeys("nabc", "x"))["query_id"].to_list() == ["n", "a", "b"]
-    assert even.report()["neither_gender"] == 1 and even.report()["without_score"] == 0
+    assert even.left_out == {"female and male queries without a score": 1}
+    assert even.remarks() == ["female and male queries without a score: 1"]
 
 
 def test_the_command_keeps_neutral_queries_without_a_judgment(
@@ -123,48 +131,44 @@ def test_the_command_keeps_neutral_queries_without_a_judgment(
     assert main(["mitigate", "balance", *given, *more, "-o", str(tmp_path / "even")]) == 0
     kept = (tmp_path / "even" / "queries.tsv").read_text().splitlines()
     assert [line[0] for line in kept] == ["f", "m", "n", "o"]
-    assert "1 female or male query has no score, and is left out" in capsys.readouterr().out
-
-
-def test_the_order_of_the_ids_that_stay_does_not_tell_their_genders(tmp_path: Path) -> None:
-    sides = [{f"{n}{g}": float(n) for n in range(30)} for g in "ab"]
-    for name, (female, male) in (("one", sides), ("two", sides[::-1])):
-        er.balance(female, male, caliper=0.1).write(tmp_path / name)
-    one, two = ((tmp_path / name / "query_ids.txt").read_text().split() for name in ("one", "two"))
-    assert one == two and len(one) == 60
-    assert 0 < sum(each.endswith("a") for each in one[:30]) < 30
+    assert "female and male queries without a score: 1" in capsys.readouterr().out
 
 
 def test_of_a_query_with_two_documents_one_may_go() -> None:
-    female = pl.DataFrame({"query_id": ["a", "a"], "doc_id": ["x", "y"], "score": [1.0, 9.0]})
-    male = pl.DataFrame({"query_id": ["b"], "doc_id": ["z"], "score": [1.0]})
-    even = er.balance(female, male, caliper=0.5)
+    scores = pl.DataFrame({"query_id": ["a", "a", "b"], "doc_id": ["x", "y", "z"], "score": [1.0, 9.0, 1.0]})
+    even = er.balance(scores, {"a": "female", "b": "male"}, caliper=0.5)
     judged = even.qrels({"a": {"x": 1, "y": 1, "w": 0}, "b": {"z": 1}})
     assert judged.rows() == [("a", "x", 1), ("a", "w", 0), ("b", "z", 1)]
 
 
 def test_genders_are_written_only_if_asked_for(tmp_path: Path) -> None:
-    even = er.balance({"a": 1.0}, {"b": 1.0, "c": 7.0}, caliper=1)
-    queries, triples = (
-        {"a": "she runs", "b": "he runs", "c": "no"},
-        pl.DataFrame({"query_id": ["c", "a"], "n": [1, 2]}),
-    )
+    even = levelled({"a": 1.0}, {"b": 1.0, "c": 7.0}, caliper=1)
+    queries = {"a": "she runs", "b": "he runs", "c": "no"}
     qrels = {"a": {"x": 1}, "b": {"y": 1}, "c": {"z": 1}}
-    names = {path.name for path in even.write(tmp_path, queries=queries, qrels=qrels, triples=triples)}
-    assert names == {"queries.tsv", "qrels.txt", "triples.jsonl", "report.json"}
-    assert (tmp_path / "queries.tsv").read_text() == "a\tshe runs\nb\the runs\n"
-    assert (tmp_path / "qrels.txt").read_text() == "a 0 x 1\nb 0 y 1\n"
-    assert (tmp_path / "triples.jsonl").read_text() == '{"query_id":"a","n":2}\n'
-    report = json.loads((tmp_path / "report.json").read_text())
-    assert report["kept"] == {"female": {"before": 1, "after": 1}, "male": {"before": 2, "after": 1}}
-    assert "kept.tsv" in {path.name for path in even.write(tmp_path, genders=True)}
-    even.write(tmp_path)
-    assert not (tmp_path / "kept.tsv").exists()  # an earlier call told genders, the last one does not
-    assert sorted((tmp_path / "query_ids.txt").read_text().split()) == ["a", "b"]
+    out = tmp_path / "even"
+    assert {path.name for path in even.write(out, queries, qrels)} == {
+        "queries.tsv", "qrels.txt", "report.json",
+    }  # fmt: skip
+    assert (out / "queries.tsv").read_text() == "a\tshe runs\nb\the runs\n"
+    assert (out / "qrels.txt").read_text() == "a 0 x 1\nb 0 y 1\n"
+    report = json.loads((out / "report.json").read_text())
+    assert report["before"]["pairs"] == {"female": 1, "male": 2}
+    assert report["after"]["pairs"] == {"female": 1, "male": 1}
+    told = even.write(tmp_path / "told", queries, qrels, genders=True)
+    assert "genders.tsv" in {path.name for path in told}
+
+
+def test_a_folder_that_holds_files_is_refused(tmp_path: Path) -> None:
+    """It could hold the genders of an earlier set, or an input."""
+    even = levelled({"a": 1.0}, {"b": 1.0})
+    given = {"a": "x", "b": "y"}, {"a": {"x": 1}, "b": {"y": 1}}
+    even.write(tmp_path / "even", *given, genders=True)
+    with pytest.raises(er.InputError, match="even: the folder holds files already"):
+        even.write(tmp_path / "even", *given)
 
 
 def test_histograms_before_and_after_are_a_frame() -> None:
-    even = er.balance({"a": 1.0, "b": 3.0}, {"c": 1.0, "d": 3.1}, caliper=0.2, bins=3)
+    even = levelled({"a": 1.0, "b": 3.0}, {"c": 1.0, "d": 3.1}, caliper=0.2, bins=3)
     frame = even.frame()
     assert frame.columns[0] == "when"
     assert frame.group_by("when").agg(pl.col("pairs").sum())["pairs"].to_list() == [4, 4]
@@ -185,50 +189,26 @@ def test_scores_of_an_index_are_those_of_its_bm25(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("scores", "message"),
     [
-        (({"a": 1.0},), "genders"),
-        (({"a": 1.0}, {"a": 1.0}), "both genders"),
-        (({"a": 1.0}, {"b": float("nan")}), "finite"),
-        (({"a": 1.0}, {"b": 99.0}), "close enough"),
-        (({"a": 1.0}, 3), "table"),
-        (({"a": 1.0}, pl.DataFrame({"q": ["x"]})), "header"),
+        ({"a": 1.0, "x": 1.0}, "no scores of male"),
+        ({"a": 1.0, "b": float("nan")}, "finite"),
+        ({"a": 1.0, "b": 99.0}, "close enough"),
+        (3, "table"),
+        (pl.DataFrame({"q": ["x"]}), "header"),
     ],
 )
-def test_bad_input_is_explained(arguments: tuple[object, ...], message: str) -> None:
+def test_bad_input_is_explained(scores: object, message: str) -> None:
     with pytest.raises(er.InputError, match=message):
-        er.balance(*arguments, caliper=0.1)
+        er.balance(scores, {"a": "female", "b": "male"}, caliper=0.1)
 
 
 def test_too_wide_a_caliper_is_refused_before_memory_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    from evenrank.mitigate import balance
+    from evenrank.mitigate.balance import matching
 
-    monkeypatch.setattr(balance, "CELLS", 10)
+    monkeypatch.setattr(matching, "CELLS", 10)
     with pytest.raises(er.InputError, match="narrower"):
         matched(np.arange(5.0), np.arange(5.0), caliper=9)
-
-
-def test_files_of_triples_that_cannot_be_read_are_named(tmp_path: Path) -> None:
-    even = er.balance({"a": 1.0}, {"b": 1.0})
-    with pytest.raises(er.InputError, match="no such file"):
-        even.triples(tmp_path / "none.jsonl")
-    (tmp_path / "bad.jsonl").write_text("{not json\n")
-    with pytest.raises(er.InputError, match=r"bad\.jsonl:1: not a JSON object"):
-        even.triples(tmp_path / "bad.jsonl")
-
-
-def test_triples_of_a_file_stay_as_they_are_written(tmp_path: Path) -> None:
-    even = er.balance({"a": 1.0}, {"b": 1.0, "c": 7.0}, caliper=1)
-    gone = ['{"query_id": "c", "n": 1}'] * 200
-    kept = ['{"query_id":"a", "negatives": ["x", "y"], "late": {"score": 0.10}}', '{"query_id": "b"}']
-    (tmp_path / "t.jsonl").write_text("\n".join([*gone, *kept]))
-    even.write(tmp_path, triples=tmp_path / "t.jsonl")
-    assert (tmp_path / "triples.jsonl").read_text().splitlines() == kept
-    rows = even.triples(tmp_path / "t.jsonl").to_dicts()
-    assert rows[0]["negatives"] == ["x", "y"] and rows[0]["late"] == {"score": 0.1}
-    (tmp_path / "t.jsonl").write_text('{"query_id": "a"}\n{"n": 3}\n')
-    with pytest.raises(er.InputError, match=r"t.jsonl:2: triples need a query_id; found: n"):
-        even.write(tmp_path, triples=tmp_path / "t.jsonl")
 
 
 @pytest.mark.parametrize(
@@ -246,4 +226,4 @@ def test_a_table_of_scores_that_cannot_be_used_is_named(content: str, problem: s
     path.write_text(content)
     for read in (er.balance, er.association):
         with pytest.raises(er.InputError, match=f"^{path}{problem}"):
-            read(path, {"b": 1.0} if read is er.balance else [1.0])
+            read(path, {"b": "male"} if read is er.balance else [1.0])

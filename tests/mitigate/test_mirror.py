@@ -205,27 +205,6 @@ def test_the_swap_command_writes_collections_and_queries(tmp_path: Path) -> None
     assert (tmp_path / "q.tsv").read_text().splitlines()[2] == "q3\this nurse"
 
 
-def test_the_balance_command_writes_a_data_set(tmp_path: Path) -> None:
-    (tmp_path / "s.tsv").write_text("query_id\tscore\na\t1\nb\t1.01\nc\t8\n")
-    (tmp_path / "g.tsv").write_text("a\tfemale\nb\tmale\nc\tmale\n")
-    (tmp_path / "qrels.txt").write_text("a 0 x 1\nb 0 y 1\nc 0 z 1\n")
-    command = [
-        "mitigate",
-        "balance",
-        "--scores",
-        str(tmp_path / "s.tsv"),
-        "--genders",
-        str(tmp_path / "g.tsv"),
-    ]
-    command += ["--qrels", str(tmp_path / "qrels.txt"), "--caliper", "0.1", "-o", str(tmp_path / "even")]
-    done = CliRunner().invoke(app, command)
-    assert done.exit_code == 0, done.output
-    assert (tmp_path / "even" / "qrels.txt").read_text() == "a 0 x 1\nb 0 y 1\n"
-    assert "100.0% of the smaller side stay" in done.output
-    done = CliRunner().invoke(app, [*command, "--format", "json"])
-    assert json.loads(done.stdout)["kept"]["male"] == {"before": 2, "after": 1}
-
-
 def test_a_model_is_called_by_the_name_of_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("here/knrm", "models/head", "a/pacrr", "b/pacrr"):
         (tmp_path / name).mkdir(parents=True)

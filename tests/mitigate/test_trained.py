@@ -15,8 +15,7 @@ from evenrank.data.read import read_queries
 from evenrank.data.runs import read_run, write_run
 from evenrank.measures.inputs import Inputs
 from evenrank.measures.parse import parse
-from evenrank.mitigate.sweep import sweeps
-from evenrank.mitigate.trained import Training
+from evenrank.mitigate.trained import RetrainSpec, TrainingMitigation
 
 HERE = demo.folder()
 YOUNG = {"young": ["young", "child", "children", "boy", "girl"], "old": ["old", "aged", "grandmother"]}
@@ -28,13 +27,14 @@ def loaded() -> Dataset:
     return er.load(HERE)
 
 
-def training(**more: Any) -> Training:
+def training(**more: Any) -> RetrainSpec:
     """A training whose files are not there: it fails if it is begun."""
-    return Training("knrm", "no-docs.tsv", "no-queries.tsv", "no-qrels.txt", run="no.run", **more)
+    return RetrainSpec("knrm", "no-docs.tsv", "no-queries.tsv", "no-qrels.txt", run="no.run", **more)
 
 
-def aligned(given: Training, bias: str, method: str = "negatives", **inputs: Any) -> Training:
-    return given.aligned(parse(bias), Inputs.open(**inputs), [method])
+def aligned(given: RetrainSpec, bias: str, **inputs: Any) -> TrainingMitigation:
+    opened = Inputs.open({"the run": HERE / "bm25.run"}, **inputs)
+    return TrainingMitigation.measured_by(parse(bias), "negatives", given, opened, None)
 
 
 def test_rankers_are_trained_by_the_words_and_the_bias_that_are_measured(loaded) -> None:
@@ -50,13 +50,6 @@ def test_rankers_are_trained_by_the_words_and_the_bias_that_are_measured(loaded)
     assert (inferred.bias, inferred.lexicon.hash, inferred.labels) == ("label", young.lexicon.hash, None)
 
 
-@pytest.mark.parametrize("given", [{"bias": "tf"}, {"lexicon": "rekabsaz2020"}, {"labels": GROUPS}])
-def test_a_sweep_trains_by_what_it_measures_and_by_nothing_else(given: dict[str, Any]) -> None:
-    (name,) = given
-    with pytest.raises(er.InputError, match=f"leave {name} out of the training"):
-        aligned(training(**given), "ARaB@10", tally=er.tally({"a": "he"}))
-
-
 def test_a_training_that_reads_another_dictionary_is_refused() -> None:
     given = {"docs": {"a": "he"}, "dictionary": {"female": ["she"], "male": ["he"]}}
     with pytest.raises(er.InputError, match="training reads the dictionary open and no other"):
@@ -67,15 +60,15 @@ def test_a_sweep_trains_by_the_words_of_its_tally(loaded, monkeypatch) -> None:
     pytest.importorskip("torch", reason="needs torch, of the extra 'neural'")
     seen = []
 
-    def ranked(self: Training, run: pl.DataFrame, *_: Any) -> pl.DataFrame:
+    def apply(self: TrainingMitigation, _: float) -> pl.DataFrame:
         seen.append((self.lexicon.hash, str(self.bias)))
-        return run
+        return self.run
 
-    monkeypatch.setattr(Training, "ranked", ranked)
-    monkeypatch.setattr(Training, "_refuse_seen", lambda *_: None)
+    monkeypatch.setattr(TrainingMitigation, "apply", apply)
+    monkeypatch.setattr(TrainingMitigation, "check", lambda _: None)
     young = er.tally(loaded.docs, YOUNG)
     given = {"qrels": loaded.qrels, "queries": loaded.queries, "strengths": [1.0], "resamples": 10}
-    sweeps(["negatives"], HERE / "bm25.run", young, training=training(), **given)
+    er.sweep(HERE / "bm25.run", young, method="negatives", training=training(), **given)
     assert seen == [(young.lexicon.hash, "ARaB@10")] * 2
 
 
@@ -96,9 +89,8 @@ def test_a_training_that_no_method_uses_is_refused(loaded, tmp_path, own: bool) 
     method, index = (Own(), None) if own else ("feedback", er.index(loaded.docs, tmp_path / "index"))
     given = {"qrels": loaded.qrels, "queries": loaded.queries, "index": index, "training": training()}
     name = "penalty" if own else "feedback"
-    said = f"training is for methods that re-rank a run or train a ranker, not for {name}; leave the training"
-    with pytest.raises(er.InputError, match=said):
-        sweeps([method], HERE / "bm25.run", er.tally(loaded.docs), **given)
+    with pytest.raises(er.InputError, match=f"{name} trains no ranker; leave the training out"):
+        er.sweep(HERE / "bm25.run", er.tally(loaded.docs), method=method, **given)
 
 
 def test_the_command_refuses_to_train_for_feedback(tmp_path, monkeypatch, capsys) -> None:
@@ -110,7 +102,7 @@ def test_the_command_refuses_to_train_for_feedback(tmp_path, monkeypatch, capsys
     given = ["--docs", "docs.tsv", "--qrels", "qrels.txt", "--queries", "queries.tsv", "--index", "idx"]
     given += ["--method", "feedback", "--train", "knrm", "--train-queries", "queries.tsv"]
     assert main(["mitigate", "sweep", *given, "--run", "bm25.run"]) == 2
-    assert "not for feedback; leave the training out" in capsys.readouterr().err
+    assert "feedback trains no ranker; leave the training out" in capsys.readouterr().err
 
 
 def test_a_sweep_that_trains_says_what_it_begins_with(tmp_path, monkeypatch, capsys) -> None:
@@ -124,17 +116,13 @@ def test_a_sweep_that_trains_says_what_it_begins_with(tmp_path, monkeypatch, cap
     (tmp_path / "test.tsv").write_text("\n".join(queries[40:]) + "\n")
     test = read_queries("test.tsv")["query_id"].implode()
     write_run(read_run("bm25.run").filter(pl.col("query_id").is_in(test)), "test.run", name="x")
-    er.index("docs.tsv", "idx")
     given = ["mitigate", "sweep", "--run", "test.run", "--queries", "test.tsv", "--docs", "docs.tsv"]
     given += ["--qrels", "qrels.txt", "--train", "knrm", "--train-queries", "train.tsv"]
-    given += ["--train-run", "bm25.run", "--resamples", "20", "--method", "penalty"]
+    given += ["--train-run", "bm25.run", "--resamples", "20", "--method", "negatives", "--strengths", "1"]
     for each in ("epochs=1", "dimension=8", "depth=10", "batch=32"):
         given += ["--set", each]
     said = "none: the run as knrm re-ranks it after plain training, not as it was given"
     assert main(given) == 0
     assert said in capsys.readouterr().out.splitlines()
-    both = [*given, "--method", "feedback", "--index", "idx"]
-    assert main(both) == 0
-    assert f"penalty, {said}" in capsys.readouterr().out.splitlines(), "feedback begins with its own run"
-    assert main([*both, "--format", "json"]) == 0
-    assert [curve["trained"] for curve in json.loads(capsys.readouterr().out)] == ["knrm", None]
+    assert main([*given, "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["trained"] == "knrm"

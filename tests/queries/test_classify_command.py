@@ -7,10 +7,10 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from experiments.query_classifier.training import read_labelled, train_classifier
 
 from evenrank.cli import main
 from evenrank.data.read import read_genders
-from evenrank.queries.training import read_labelled, train_classifier
 
 pytestmark = pytest.mark.slow
 

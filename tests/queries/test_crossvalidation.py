@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from experiments.query_classifier.training import calibration_error, crossvalidate, stratified_folds
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank import InputError
 from evenrank.queries.model import LexiconClassifier
-from evenrank.queries.training import calibration_error, crossvalidate, stratified_folds
 
 
 class _Spy(LexiconClassifier):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from experiments.query_classifier.training import read_labelled, train_classifier
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,7 +18,6 @@ from evenrank import InputError
 from evenrank.data.files import packed, read_model, write_model
 from evenrank.queries.features import BUCKETS, clean
 from evenrank.queries.model import LABELS, StaticClassifier, load_classifier
-from evenrank.queries.training import read_labelled, train_classifier
 from evenrank.queries.words import data, explicit_words
 from evenrank.vectors import load
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from experiments.query_classifier.samples import names_nobody, plain_samples
 
 from evenrank.queries.classify import OTHER, classify, decide
 from evenrank.queries.model import LABELS
-from evenrank.queries.samples import names_nobody, plain_samples
 from evenrank.queries.words import plain_queries
 
 _UNSEEN = tomllib.loads((Path(__file__).parent / "unseen.toml").read_text())

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from json_server import RESULTS, Asked, Reply, ids, serving
+from json_server import RESULTS, Reply, ids, serving
 
 from evenrank.cli import main
 from evenrank.errors import InputError
@@ -60,43 +60,6 @@ def test_user_and_password_of_the_url_are_sent_and_not_shown() -> None:
         ids(f"http://me:t0p%3As3cret@{site.host}/?q={{query}}")
     assert site.asked[0].headers["authorization"] == "Basic bWU6dDBwOnMzY3JldA=="
     assert "s3cret" not in str(error.value)
-
-
-def test_another_host_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TOKEN", "t0ps3cret")
-    secrets = {"header.Authorization": "env:TOKEN", "header.X-Api-Key": "env:TOKEN"}
-    with (
-        serving(lambda _: Reply(RESULTS)) as other,
-        serving(lambda _: Reply(None, 302, {"Location": f"{other.url}/there"})) as site,
-        pytest.raises(InputError, match=r"redirects to .*/there \(302\); give that address"),
-    ):
-        ids(f"{site.url}/?q={{query}}", **secrets)
-    assert "t0ps3cret" in site.asked[0].headers.values()
-    assert not other.asked
-
-
-def test_the_same_host_may_redirect(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TOKEN", "t0ps3cret")
-
-    def answer(asked: Asked) -> Reply:
-        return Reply(RESULTS) if asked.path == "/new" else Reply(None, 301, {"Location": "/new"})
-
-    with serving(answer) as site:
-        assert ids(f"{site.url}/?q={{query}}", **{"header.Authorization": "env:TOKEN"}) == ["a", "b"]
-    assert site.asked[1].headers["authorization"] == "t0ps3cret"
-
-
-def test_a_redirected_post_says_where_to() -> None:
-    with (
-        serving(lambda _: Reply(None, 307, {"Location": "https://me:pw@else.where/x"})) as site,
-        pytest.raises(InputError, match=r"redirects to https://else.where/x \(307\); give that address"),
-    ):
-        ids(f"{site.url}/", body='["{query}"]')
-
-
-def test_a_redirection_in_circles_ends() -> None:
-    with serving(lambda _: Reply(None, 302, {"Location": "/"})) as site, pytest.raises(InputError):
-        ids(f"{site.url}/?q={{query}}", retries=0)
 
 
 def test_a_redirection_to_a_file_is_refused() -> None:

@@ -185,8 +185,6 @@ def measured_of(measured: Any, shown: int = 30) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for place, (run, measurements) in enumerate(measured.runs.items()):
         found[run] = {str(one.measure): measurement_of(one, 5 if place else shown) for one in measurements}
-    if measured.pairs:
-        found["pairs"] = [tidy(pair.to_dict("other")) for pair in measured.pairs]
     return found
 
 
@@ -299,11 +297,13 @@ OPTIONS = {
 
 def pairs(name: str) -> Any:
     where = collection(name)
-    measured = er.measure(
-        where.runs, ["ARaB@10", "NFaiRR@10", "nDCG@10", "GSR@10"], tally=tally(name), compare="pairs",
-        **where.given,
-    )  # fmt: skip
-    return [tidy(pair.to_dict("other")) for pair in measured.pairs]
+    wanted = ["ARaB@10", "NFaiRR@10", "nDCG@10", "GSR@10"]
+    compared = er.compare(er.measure(where.runs, wanted, tally=tally(name), **where.given))
+    rows = sorted(compared, key=lambda one: wanted.index(str(one.measure)))
+    named = [
+        {"other" if key == "baseline" else key: value for key, value in one.to_dict().items()} for one in rows
+    ]
+    return [tidy(row) for row in named]
 
 
 def bound(name: str) -> dict[str, Any]:
@@ -553,8 +553,21 @@ def compared_own_variants() -> Any:
 
 
 def gendered_expansion(name: str) -> Any:
-    found = er.gendered_terms(data(f"data/expanded-queries/robust04.{name}.tsv"), stemmer="porter")
-    return tidy(found.to_dict())
+    from Stemmer import Stemmer
+
+    from evenrank.mitigate.feedback import expanded_queries
+
+    expanded = expanded_queries(data(f"data/expanded-queries/robust04.{name}.tsv"))
+    found = er.gendered_terms(expanded, stem=Stemmer("porter").stemWord)
+    by_group = found.group_by("group").agg(number=pl.len(), weight=pl.col("weight").sum())
+    return {
+        "number": found.height,
+        "weight": float(found["weight"].sum()),
+        "groups": {group: {"number": n, "weight": weight} for group, n, weight in by_group.iter_rows()},
+        "queries": expanded["query_id"].n_unique(),
+        "queries_with_any": found["query_id"].n_unique(),
+        "terms": expanded.height,
+    }
 
 
 # Word vectors.

@@ -175,12 +175,12 @@ def expanded(name: str, settings: Mapping[str, Any]) -> Any:
         confidence=None, **settings,
     )  # fmt: skip
     recorded = {}
-    for step in found:
+    for strength, step in found.steps.items():
         shown = step.expanded["query_id"].unique().sort().head(6)
         some = step.expanded.filter(pl.col("query_id").is_in(shown.implode()))
         some = some.sort("query_id", "weight", "term", descending=[False, True, False])
         lists = some.group_by("query_id", maintain_order=True).agg("term", "weight")
-        recorded[str(step.lambda_)] = {
+        recorded[str(strength)] = {
             "run": run_values(step.run, 5),
             "terms": {q: ranking(zip(t, w, strict=True)) for q, t, w in lists.iter_rows()},
             "number of terms": step.expanded.height,
@@ -285,7 +285,6 @@ for _name in COLLECTIONS:
         CASES[f"{_name}/rebalance/{_method}"] = partial(
             rebalance, _name, _method, {"target": "equal", **_group}
         )
-    CASES[f"{_name}/rebalance/interpolate"] = partial(rebalance, _name, "interpolate", {"strength": 0.4})
 for _method in REBALANCERS:
     _fair: dict[str, Any] = {"group": "female", "alpha": 0.05} if _method == "fair" else {}
     CASES[f"grepbiasir/rebalance/{_method} labels"] = partial(
@@ -364,12 +363,22 @@ def feedback(name: str) -> Any:
     return {
         "steps": rows(frame.select("lambda", "fb_docs", "fb_terms", *frame.columns[1:-2])),
         "gains": columns(gains, "query_id"),
-        "harmless": found.harmless("nDCG@10"),
+        "harmless": harmless(frame.filter(measure="nDCG@10")),
         "side by side": [
             {"query": query, "removed": removed}
             for query, removed in found.side_by_side(0.5, top=5).select("query_id", "removed").iter_rows()
         ],
     }
+
+
+def harmless(steps: pl.DataFrame) -> float:
+    """The largest λ up to which no λ lowers a measure of effectiveness significantly."""
+    reached = 0.0
+    for strength, difference, p in steps.select("lambda", "difference", "p_holm").tail(-1).iter_rows():
+        if p is not None and p < 0.05 and difference < 0:
+            break
+        reached = strength
+    return reached
 
 
 for _name in COLLECTIONS:
@@ -424,7 +433,7 @@ def distributions(value: Any) -> dict[str, Any]:
 
 def association_scores(name: str, queries: Any, qrels: Any) -> pl.DataFrame:
     """The BM25 score of each query with its relevant documents."""
-    from evenrank.mitigate.balance import association_scores
+    from evenrank.mitigate.balance.matching import association_scores
 
     return association_scores(index(name), queries, qrels)
 
@@ -435,14 +444,13 @@ def real_scores(name: str) -> pl.DataFrame:
 
 
 def balanced(value: Any) -> dict[str, Any]:
-    kept = value.kept.sort("gender", "query_id", "doc_id")
+    kept = value.pairs.sort("gender", "query_id", "doc_id")
     return {
         "kept": kept.height,
         "sum of scores": float(kept["score"].sum()),
         "first": rows(kept.select("query_id", "doc_id", "score", "gender"), 60),
         "matched pairs": kept["pair"].n_unique() if "pair" in kept.columns else 0,
-        "neither": len(value.neither),
-        "unscored": len(value.unscored),
+        "unscored": sum(value.left_out.values()),
         "before": distributions(value.before),
         "after": distributions(value.after),
     }
@@ -451,15 +459,18 @@ def balanced(value: Any) -> dict[str, Any]:
 def balance_published(settings: Mapping[str, Any], count: int) -> Any:
     """Matching on the scores of the paper, or some of them."""
     sides = [
-        pl.read_csv(data(f"data/association/{gender}.tsv.gz"), separator="\t").gather_every(14_000 // count)
+        pl.read_csv(data(f"data/association/{gender}.tsv.gz"), separator="\t")
+        .gather_every(14_000 // count)
+        .with_columns(gender=pl.lit(gender))
         for gender in ("female", "male")
     ]
-    return balanced(er.balance(*sides, **settings))
+    scores = pl.concat(sides)
+    genders = scores.select("query_id", "gender").unique()
+    return balanced(er.balance(scores.drop("gender"), genders, **settings))
 
 
 def balance_collection(name: str, settings: Mapping[str, Any]) -> Any:
-    ids = collection(name).queries["query_id"].to_list()
-    return balanced(er.balance(real_scores(name), genders=query_genders(name), ids=ids, **settings))
+    return balanced(er.balance(real_scores(name), query_genders(name), **settings))
 
 
 BALANCE: dict[str, dict[str, Any]] = {
@@ -500,11 +511,10 @@ def fill(name: str, settings: Mapping[str, Any]) -> Any:
         generated_genders=generated_genders(name), **settings,
     )  # fmt: skip
     return {
-        "added": rows(found.added.sort("query_id"), 60),
+        "added": rows(found.added.join(found.pairs, on=["query_id", "doc_id"]).sort("query_id"), 60),
         "number added": found.added.height,
-        "sum of scores": float(found.added["score"].sum()),
-        "missing": found.missing,
-        "outside": found.outside,
+        "sum of scores": float(found.pairs["score"].sum()),
+        "missing": {reason.split()[0]: count for reason, count in found.left_out.items()},
         "before": distributions(found.before),
         "after": distributions(found.after),
     }

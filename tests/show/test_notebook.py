@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from html.parser import HTMLParser
-from pathlib import Path
 from typing import Any
 
 import altair as alt
-import numpy as np
 import polars as pl
 import pytest
 
 import evenrank as er
 from evenrank import demo
-from evenrank.measures.compare import LETTERS, differing, letters
-from evenrank.measures.results import Measurements
-from evenrank.show.grid import Grid
 
 DEMO = demo.folder()
 RUNS = {"bm25": DEMO / "bm25.run", "dense": DEMO / "dense.run"}
@@ -26,7 +20,7 @@ GIVEN = {"docs": DEMO / "docs.tsv", "qrels": DEMO / "qrels.txt", "genders": DEMO
 
 @pytest.fixture(scope="module")
 def results() -> dict[str, Any]:
-    measured = er.measure(RUNS, ["ARaB@10", "nDCG@10"], resamples=50, compare="pairs", **GIVEN)
+    measured = er.measure(RUNS, ["ARaB@10", "nDCG@10"], resamples=50, **GIVEN)
     audit = er.audit(RUNS, ["ARaB@10", "nDCG@10"], resamples=50, **GIVEN)
     tally = er.tally(GIVEN["docs"])
     fair = er.constrain(RUNS["dense"], tally, limit="abs(ARaB@10)<=0.1")
@@ -123,59 +117,16 @@ def test_one_measurement_prints_as_one_line(results: dict[str, Any]) -> None:
 
 
 def test_every_pair_is_compared_once_and_corrected_together(results: dict[str, Any]) -> None:
-    measured: Measurements = results["measured"]
-    assert [(p.run, p.baseline, str(p.measure)) for p in measured.pairs] == [
+    pairs = er.compare(results["measured"])
+    assert [(p.run, p.baseline, str(p.measure)) for p in pairs] == [
         ("bm25", "dense", "ARaB@10"),
         ("bm25", "dense", "nDCG@10"),
     ]
     one = er.audit(RUNS, ["ARaB@10", "nDCG@10"], resamples=50, **GIVEN).comparisons
-    for pair, compared in zip(measured.pairs, one, strict=True):
+    for pair, compared in zip(pairs, one, strict=True):
         assert pair.comparison.difference == pytest.approx(-compared.comparison.difference)
         assert pair.p_holm == pytest.approx(compared.p_holm)
-    marks = [measured.marks(m) for m in measured]
-    assert marks == ["", "ᵇ", "", "ᵃ"]
-    assert "a bm25, b dense" in str(measured) and "over 2 comparisons" in str(measured)
-    assert measured.to_dict()["pairs"][1]["significant"] is True
-
-
-def test_marks_name_each_other() -> None:
-    rng = np.random.default_rng(0)
-    docs = {f"d{i}": text for i, text in enumerate(["he said"] * 5 + ["she said"] * 5)}
-    runs = {
-        name: {
-            f"q{q}": {f"d{d}": float(s) for d, s in zip(order, rng.random(10), strict=True)}
-            for q in range(30)
-        }
-        for name, order in (("x", range(10)), ("y", range(10)), ("z", range(9, -1, -1)))
-    }
-    found = er.measure(runs, "ARaB@3", docs=docs, confidence=None, compare="pairs")
-    for pair in found.pairs:
-        there = differing(found.pairs, pair.run, pair.measure)
-        back = differing(found.pairs, pair.baseline, pair.measure)
-        assert (pair.baseline in there) == (pair.run in back) == pair.significant
-
-
-def test_letters_are_as_many_as_can_be_raised() -> None:
-    assert letters(["x", "y"]) == {"x": "a", "y": "b"} and len(LETTERS) == 25
-    with pytest.raises(er.InputError, match="26 runs are too many for pairs"):
-        many = {f"r{i}": {"q": {"d": 1.0}} for i in range(26)}
-        er.measure(many, "ARaB@10", docs={"d": "he"}, confidence=None, compare="pairs")
-    with pytest.raises(er.InputError, match="pairs need at least two runs"):
-        er.measure({"q": {"d": 1.0}}, "ARaB@10", docs={"d": "he"}, confidence=None, compare="pairs")
-
-
-def test_latex_raises_letters() -> None:
-    assert r"$0.899^{ac}$" in Grid(["run", "v"], [["x", "0.899ᵃᶜ"]]).latex()
-
-
-def test_the_report_says_what_its_letters_mean(results: dict[str, Any], tmp_path: Any) -> None:
-    found = er.audit(RUNS, ["nDCG@10"], compare="pairs", resamples=20, **GIVEN)
-    assert "a bm25, b dense" in str(found)
-    schema = json.loads((Path(__file__).parents[2] / "docs" / "audit-schema.json").read_text())
-    pytest.importorskip("jsonschema").validate(found.to_dict(), schema)
-    assert set(found.to_dict()["pairs"][0]) == set(schema["properties"]["pairs"]["items"]["required"])
-    page = found.report(tmp_path / "report.html").read_text()
-    assert "a bm25, b dense. A raised letter" in page and "† differs" not in page
+    assert pairs.to_dict()["comparisons"][1]["significant"] is True
 
 
 def test_a_long_frame_prints_its_first_rows() -> None:

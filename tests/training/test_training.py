@@ -288,7 +288,7 @@ def test_named_negatives_that_cannot_be_used_are_named_with_their_line(tmp_path:
     others = (each for each in all_docs if each not in listed)
     good, unlisted = (next(d for d in some if d not in judged) for some in (listed, others))
     for wrong, said in (("nowhere", "the collection lacks it"), (unlisted, "its first-stage score is not")):
-        lines = [{"query_id": "q01", "negatives": names} for names in ([good], [good, wrong])]
+        lines = [{"query_id": "q01", "doc_id": name} for name in (good, wrong)]
         (tmp_path / "n.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
         with pytest.raises(InputError, match=rf"n\.jsonl:2: document '{wrong}' is named .*{said}"):
             train(tmp_path / "m", negative_pairs=tmp_path / "n.jsonl", run=DATA / "bm25.run")

@@ -13,7 +13,7 @@ from evenrank import ARaB, NFaiRR, demo, nDCG
 def audited(folder: Path) -> str:
     docs, queries, qrels = er.load(folder)
     runs = {"bm25": folder / "bm25.run", "dense": folder / "dense.run"}
-    found = er.audit(runs, [ARaB @ 10, "nDCG@10"], docs=docs, queries=queries, qrels=qrels, compare="pairs")
+    found = er.audit(runs, [ARaB @ 10, "nDCG@10"], docs=docs, queries=queries, qrels=qrels)
     found.report(folder / "report.html")
     return found.verdict()
 

@@ -16,7 +16,7 @@ from ir_measures.measures import Measure
 from evenrank import stats
 from evenrank.errors import InputError
 from evenrank.measures.base import is_bias, preferred_direction
-from evenrank.measures.compare import LEVEL, RunComparison, compare
+from evenrank.measures.compare import LEVEL, RunComparison, difference
 from evenrank.measures.evaluate import measured
 from evenrank.measures.inputs import Inputs
 from evenrank.measures.parse import parse
@@ -182,7 +182,7 @@ def _of_difference(
         spread = float(one.changes.std(ddof=1))
     elif delta is not None and change.n > 1:  # no mean over queries: the interval of the measure's own test
         mine, theirs = found[one.run, one.measure], found[one.baseline, one.measure]
-        again = compare(mine, theirs, confidence=1 - 2 * ALPHA, seed=seed).comparison
+        again = difference(mine, theirs, confidence=1 - 2 * ALPHA, seed=seed).comparison
         if again.low is not None and again.high is not None:
             smallest = max(abs(again.low), abs(again.high))
             bounds = (again.low, again.high)

@@ -140,8 +140,16 @@ def cutoff_curves(
 
 
 def curve_measures(measures: Iterable[Measure]) -> dict[str, Measure]:
-    """One measure without cut-off for each curve, by the name it goes under."""
-    return {str(curve): curve for one in measures if is_bias(one) for curve in one.curves()}
+    """One measure without cut-off for each curve, by its name."""
+    return {str(curve): curve for curve in map(curve_of, measures) if curve is not None}
+
+
+def curve_of(measure: Measure) -> BiasMeasure | None:
+    """The measure without its cut-off, if it can be drawn at growing cut-offs."""
+    params = {name: value for name, value in measure.params.items() if name != "cutoff"}
+    if not is_bias(measure) or not measure.CURVE or not {*params} <= {"of", "against"}:
+        return None
+    return type(measure)(**params)
 
 
 def gender_counts(inputs: Inputs) -> dict[str, Counter[str]]:

@@ -14,7 +14,7 @@ from typing import Literal
 from evenrank import stats
 from evenrank.errors import InputError
 from evenrank.measures.base import preferred_direction
-from evenrank.measures.compare import compare
+from evenrank.measures.compare import difference
 from evenrank.measures.parse import Condition
 from evenrank.measures.results import Measurement, Measurements
 from evenrank.show.grid import Grid
@@ -130,7 +130,7 @@ def _bound(condition: Condition, m: Measurement) -> float | None:
 def _changed(
     condition: Condition, mine: Measurement, theirs: Measurement, judging: Judging | None, seed: int
 ) -> Check:
-    change = compare(mine, theirs, confidence=TWO_SIDED, seed=seed).comparison
+    change = difference(mine, theirs, confidence=TWO_SIDED, seed=seed).comparison
     end = change.high if condition.op.startswith(">") else change.low
     end = end if change.n > 1 else None
     if change.difference is None or (end is None and judging != "point"):

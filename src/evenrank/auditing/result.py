@@ -19,7 +19,7 @@ from evenrank.auditing.certainty import Certainty
 from evenrank.auditing.comparing import Offered, between
 from evenrank.auditing.passages import LeaningQuery
 from evenrank.data.files import writing
-from evenrank.measures.compare import RunComparison, letters
+from evenrank.measures.compare import RunComparison
 from evenrank.measures.explain import Attribution
 from evenrank.measures.parse import Condition
 from evenrank.measures.results import Measurement, Measurements
@@ -198,9 +198,7 @@ class Audit(Drawn):
         return gate.junit(self.checks)
 
     def mark(self, m: Measurement) -> str:
-        """A dagger where the run differs from the baseline; letters where all pairs were compared."""
-        if self.measured.pairs:
-            return self.measured.marks(m)
+        """A dagger where the run differs from the baseline."""
         one = between(self.comparisons, m.run, m.measure)
         return MARK if one is not None and one.significant else ""
 
@@ -226,7 +224,6 @@ class Audit(Drawn):
             "groups": list(self.groups),
             "runs": measured["runs"],
             "comparisons": [one.to_dict() for one in self.comparisons],
-            **({"pairs": measured["pairs"]} if self.measured.pairs else {}),
             "certainty": [one.to_dict() for one in self.certainty],
             "offered": {run: result.to_dict() for run, result in self.offered.items()},
             "curves": self.curves.to_dicts(),
@@ -322,18 +319,16 @@ def _grids(audit: Audit) -> list[Grid]:
 
 
 def _remarks(audit: Audit) -> list[str]:
-    if audit.measured.pairs or not any(one.significant for one in audit.comparisons):
-        return audit.measured.remarks()
+    if not any(one.significant for one in audit.comparisons):
+        return []
     return [f"{MARK} differs from {audit.baseline}: paired test, p < 0.05 after Holm's correction."]
 
 
 def latex_values(measured: Measurements, mark: Callable[[Measurement], str] = lambda _: "") -> str:
     """A table for a paper (package booktabs): runs down, measures across, intervals beneath."""
     rows: list[list[str]] = []
-    called = letters(measured.runs) if measured.pairs else {}
     for run, result in measured.runs.items():
-        name = f"({called[run]}) {run}" if called else run
-        rows.append([name, *(printed_value(m) + mark(m) for m in result)])
+        rows.append([run, *(printed_value(m) + mark(m) for m in result)])
         if any(m.low is not None for m in result):
             rows.append(["", *(Small(printed_bounds(m)) for m in result)])
     names = dict.fromkeys(str(m.measure) for m in measured)

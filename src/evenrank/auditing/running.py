@@ -23,9 +23,9 @@ from evenrank.auditing.comparing import (
 from evenrank.auditing.passages import leaning_queries
 from evenrank.auditing.result import Audit
 from evenrank.auditing.verdict import headline_measure, told_changes
-from evenrank.errors import InputError, check_choice
+from evenrank.errors import InputError
 from evenrank.measures.base import Absolute, is_bias, is_sum, sign_names_group
-from evenrank.measures.compare import compare_runs, with_pairs
+from evenrank.measures.compare import compare
 from evenrank.measures.dictionary import LIWC
 from evenrank.measures.evaluate import listed_measures, measured
 from evenrank.measures.exposure import AWRF, ExposureGap
@@ -54,7 +54,6 @@ def audit(
     measures: str | Measure | Iterable[str | Measure] | None = None,
     *,
     baseline: str | None = None,
-    compare: Literal["baseline", "pairs"] = "baseline",
     only: str | None = None,
     fail_if: str | Condition | Iterable[str | Condition] = (),
     judging: Literal["point", "interval"] | None = None,
@@ -82,9 +81,6 @@ def audit(
     baseline
         The run that the others are compared with, query by query: paired tests, effect sizes, p corrected
         (Holm) over all runs and measures. The first unless given.
-    compare
-        ``"pairs"``: also compare every run with every other, with p corrected over all of these; raised
-        letters in the table mark differences, instead of daggers.
     background
         Run whose documents NFaiRR compares with; the baseline unless given.
     fail_if
@@ -131,7 +127,6 @@ def audit(
         raise InputError("selection rates need the groups of documents; give labels")
     if selected is not None and selected < 1:
         raise InputError(f"selected is {selected}; it must be at least 1")
-    check_choice("compare", compare, ("baseline", "pairs"))
     inputs = Inputs.open(_named(runs), tally=tally, **given)
     frames = inputs.runs
     baseline = _baseline(baseline, frames)
@@ -163,16 +158,16 @@ def audit(
     _expect_texts(inputs, wanted, compared)
     options = Options(only, False, confidence, resamples, seed)
     found_all, dropped = _measured(inputs, wanted, options, keep=measures is not None)
-    if compare == "pairs":
-        found_all = with_pairs(found_all, confidence=confidence or 0.95, seed=seed)
     kept = [m.measure for m in found_all.runs[baseline]]
     headline = headline_measure(kept)
-    others = [(run, baseline) for run in frames if run != baseline]
+    several = len(frames) > 1
     result = Audit(
         measured=found_all,
         baseline=baseline if len(frames) > 1 else None,
         groups=groups,
-        comparisons=compare_runs(found_all, others, confidence=confidence or 0.95, seed=seed),
+        comparisons=tuple(compare(found_all, baseline, confidence=confidence or 0.95, seed=seed))
+        if several
+        else (),
         conditions=conditions,
         checks=gate.check(
             found_all,

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import polars as pl
 
 from evenrank.errors import InputError
-from evenrank.measures.document_groups import Labels
+from evenrank.measures.groups import Labels
 
 AND = " × "
 """Between the parts of a crossed category."""

@@ -45,6 +45,7 @@ _PANEL_OF_GROUPS = "More, each with its own commands"
 _ALSO = {
     "match": "mitigate balance",
     "matching": "mitigate balance",
+    "judgments": "mitigate balance",
     "debias": "vectors debias",
     "evaluate": "measure",
     "eval": "measure",

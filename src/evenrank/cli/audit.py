@@ -43,14 +43,6 @@ def audit_command(
     ranker: options.Rankers = None,
     depth: options.RankedDepth = 100,
     baseline: options.Baseline = None,
-    compare: Annotated[
-        options.Compare,
-        typer.Option(
-            help="Mark differences from the baseline, or test every pair of runs and mark differences "
-            "with letters.",
-            rich_help_panel=options.CHANCE,
-        ),
-    ] = options.Compare.baseline,
     fail_if: options.FailIf = None,
     judging: options.Gate = None,
     delta: Annotated[
@@ -170,7 +162,6 @@ def audit_command(
         measures=tuple(measures),
         given=given,
         baseline=baseline,
-        compare=compare.value,
         fail_if=tuple(fail_if or ()),
         judging=None if judging is None else judging.value,
         delta=tuple(delta or ()),

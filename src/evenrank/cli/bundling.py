@@ -140,7 +140,6 @@ class Asked:
     measures: tuple[str, ...]
     given: GivenInputs
     baseline: str | None = None
-    compare: str = "baseline"
     fail_if: tuple[str, ...] = ()
     judging: str | None = None
     delta: tuple[str, ...] = ()
@@ -164,7 +163,6 @@ class Asked:
                 dict(self.runs),
                 list(self.measures) or None,
                 baseline=self.baseline,
-                compare=self.compare,  # type: ignore[arg-type]  # the option knows which there are
                 only=self.only,
                 fail_if=self.fail_if,
                 judging=self.judging,  # type: ignore[arg-type]  # the option knows which there are

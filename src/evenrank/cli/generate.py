@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,29 +34,17 @@ def generate_command(
         str | None, typer.Option(metavar="Q", help="Real queries, as examples and for comparison.")
     ] = None,
     qrels: Annotated[str | None, typer.Option(metavar="QR", help="Their judgments.")] = None,
-    shots: Annotated[
-        int | None,
-        typer.Option(min=0, help="How many real pairs a causal model is shown.", show_default="5"),
-    ] = None,
+    shots: Annotated[int, typer.Option(min=0, help="Examples in the prompt of a causal model.")] = 5,
     sample: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Use only this many documents, drawn by the seed.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random draws.")] = 0,
-    batch: Annotated[int | None, typer.Option(min=1, help="Documents per batch.", show_default="16")] = None,
     temperature: Annotated[
-        float | None,
-        typer.Option(help="Above 0; low values stay with the most likely tokens.", show_default="0.7"),
-    ] = None,
-    top: Annotated[
-        int | None,
-        typer.Option(min=1, help="How many of the most likely tokens to draw from.", show_default="10"),
-    ] = None,
-    words: Annotated[
-        int | None, typer.Option(min=1, help="How many words of a document are read.", show_default="120")
-    ] = None,
+        float, typer.Option(help="Above 0; low values stay with the most likely tokens.")
+    ] = 0.7,
+    top: Annotated[int, typer.Option(min=1, help="How many of the most likely tokens to draw from.")] = 10,
     min_words: Annotated[int, typer.Option(min=0, help="Minimum number of words in a query.")] = 3,
     max_words: Annotated[int, typer.Option(min=1, help="Maximum number of words in a query.")] = 30,
-    repeats: Annotated[bool, typer.Option("--repeats", help="Keep repeated queries.")] = False,
     round_trip: Annotated[
         int | None,
         typer.Option(min=1, metavar="R", help="Keep queries whose document is among BM25's first R."),
@@ -65,13 +54,6 @@ def generate_command(
         typer.Option(
             min=0, max=1, metavar="SHARE", help="Share of a query's terms that its document must contain."
         ),
-    ] = None,
-    reranker: Annotated[
-        str | None, typer.Option(metavar="MODEL", help="For --min-score, as in `evenrank rerank`.")
-    ] = None,
-    min_score: Annotated[
-        float | None,
-        typer.Option(help="Lowest score that the re-ranker must give a query with its document."),
     ] = None,
     report: Annotated[
         bool, typer.Option("--report", help="Report how close they are to the real queries, if given.")
@@ -88,123 +70,70 @@ def generate_command(
     """Write queries that documents answer.
 
     To resume an interrupted call, repeat the command. Next to OUT.tsv, the file OUT.json says how the queries
-    were made and what was left out.
+    were generated and what was left out.
 
         evenrank generate --docs docs.tsv --n 1 --queries queries.tsv --qrels qrels.txt -o made.tsv
     """
     from evenrank.data.docs import open_docs
-    from evenrank.queries.generate import generate
-    from evenrank.queries.generated import beside, check_filters, check_output, closeness, filter_generated
+    from evenrank.data.read import read_qrels, read_queries
+    from evenrank.queries.generate import EXTRACTIVE, generate
+    from evenrank.queries.generated import check_output, check_words, closeness, filter_generated
 
     opened = open_docs(docs, fields=split_names(fields))
     check_output(output, opened.path, queries, qrels)
-    check_filters((min_words, max_words), reranker, min_score)
-    if reranker is not None:
-        from evenrank.rankers.neural.reranking import make_reranker
-
-        make_reranker(reranker)  # says at once if there is none
-    requested, judged = _real(queries, qrels, report)
-    shown = _shown(model, shots, requested, judged, report)
-    needs_index = report or any(each is not None for each in (round_trip, answerable, reranker))
-    searched = _searched(opened, index, needs_index)
-    given = {"batch": batch, "temperature": temperature, "top": top, "words": words}
-    settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    whole = output.with_name(f".{output.name}.unfiltered.tsv")  # stays until what is kept is written
+    check_words((min_words, max_words))
+    if (queries is None) != (qrels is None):
+        raise InputError("--queries and --qrels go together: the judgments say whose documents they are")
+    real: dict[str, Any] = {}
+    if queries is not None:
+        real = {"queries": read_queries(queries), "qrels": read_qrels(qrels)}
+    needs_index = report or round_trip is not None or answerable is not None
+    searched = _open_index(opened, index) if needs_index else None
+    settings = {} if model == EXTRACTIVE else {"temperature": temperature, "top": top}
+    parts = output.with_name(f".{output.name}.parts")  # stays until the queries are written
     with progress_bar("generating", unit="documents") as progress:
-        built = generate(
+        written = generate(
             opened,
             n,
             model,
+            **real,
+            shots=shots,
             sample=sample,
             seed=seed,
-            output=whole,
-            log=note,
+            checkpoints=parts,
             progress=progress,
-            **shown,
             **settings,
         )
     kept = filter_generated(
-        built,
-        searched,
-        words=(min_words, max_words),
-        repeats=repeats,
-        top=round_trip,
-        answerable=answerable,
-        reranker=reranker,
-        min_score=min_score,
+        written, searched, words=(min_words, max_words), top=round_trip, answerable=answerable
     )
     for reason, count in kept.left_out.items():
         note(f"left out: {count:,} ({reason})")
     if not len(kept):
-        raise InputError("no query is left; ask for less", path=output)
-    result = None
-    if report and searched is not None:
-        result = closeness(kept, searched, queries=requested, qrels=judged, seed=seed)
+        raise InputError("no query is left; use weaker filters", path=output)
+    result = closeness(kept, searched, **real, seed=seed) if report and searched is not None else None
     kept.write(output)
-    for left in (whole, beside(whole)):
-        left.unlink(missing_ok=True)
+    shutil.rmtree(parts)
     if result is not None:
         deliver(rendered(result, form), None)
     documents = kept.queries["doc_id"].n_unique()
-    note(f"{len(kept):,} queries of {documents:,} documents, {built.provenance['writer']}: {output}")
+    note(f"{len(kept):,} queries of {documents:,} documents, {written.provenance['writer']}: {output}")
 
 
-def _real(queries: str | None, qrels: str | None, report: bool) -> tuple[Any, Any]:
-    """Real queries and their judgments, read before anything is generated."""
-    if (queries is None) != (qrels is None):
-        raise InputError("--queries and --qrels go together: the judgments say whose documents they are")
-    if queries is None:
-        return None, None
-    from evenrank.data.read import read_qrels, read_queries
-    from evenrank.queries.generated import real_pairs
-
-    requested, judged = read_queries(queries), read_qrels(qrels)
-    if report:
-        real_pairs(requested, judged)
-    return requested, judged
-
-
-def _shown(model: str | None, shots: int | None, requested: Any, judged: Any, report: bool) -> dict[str, Any]:
-    """The examples that a model is shown; what would not be used is refused."""
-    from evenrank.queries.generate import EXTRACTIVE, SHOTS
-
-    if model == EXTRACTIVE:
-        if shots is not None:
-            raise InputError("extractive queries need no examples; leave out --shots")
-        if requested is not None and not report:
-            raise InputError(
-                "extractive queries need no examples; leave out --queries and --qrels, or give --report"
-            )
-        return {}
-    return {"queries": requested, "qrels": judged, "shots": SHOTS if shots is None else shots}
-
-
-def _searched(docs: Any, path: Path | None, needed: bool) -> Index | None:
-    """The index that is given, or one in the cache if there has to be one."""
-    if path is not None:
-        import polars as pl
-
-        from evenrank.queries.generated import refuse_other_index
-        from evenrank.rankers.index import Index
-
-        opened = Index.open(path)
-        some = next(iter(docs.batches()), None)
-        if some is not None:  # says at once, before any query is made
-            refuse_other_index(pl.Series(some.column("doc_id").to_pylist(), dtype=pl.String), opened)
-        return opened
-    if not needed:
-        return None
+def _open_index(docs: Any, path: Path | None) -> Index:
+    """The index of that path, or one in the cache."""
+    from evenrank.rankers.index import Index
     from evenrank.rankers.indexing import cached_index
 
-    return cached_index(docs, note)
+    return cached_index(docs, note) if path is None else Index.open(path)
 
 
-def rendered(found: Closeness, form: Format) -> str:
-    """Generated queries beside real ones."""
+def rendered(result: Closeness, form: Format) -> str:
+    """The report as text: generated queries beside real ones."""
     import json
 
     if form is Format.json:
-        return json.dumps(found.to_dict(), indent=2, allow_nan=False)
+        return json.dumps(result.to_dict(), indent=2, allow_nan=False)
     from evenrank.cli.rendering import render_grid
     from evenrank.show.grid import Grid
     from evenrank.show.numbers import counted, number
@@ -218,18 +147,18 @@ def rendered(found: Closeness, form: Format) -> str:
             number(each.length, ".1f"),
             "" if each.distance is None else number(each.distance, ".3f"),
         ]
-        for name, each in (("generated", found.generated), ("real", found.real))
+        for name, each in (("generated", result.generated), ("real", result.real))
         if each is not None
     ]
     headings = ["", "queries", "round-trip RR@10", "words in document", "length", "JS distance"]
     if form is Format.csv:
         return Grid(headings, rows).csv()
     remarks = []
-    if found.outside:
-        some = counted(found.outside, "real query is", "real queries are")
+    if result.outside:
+        some = counted(result.outside, "real query is", "real queries are")
         remarks.append(f"{some} left out: no document of theirs is in the collection")
-    if found.compared is not None:
-        some = counted(found.compared, "query", "queries")
+    if result.compared is not None:
+        some = counted(result.compared, "query", "queries")
         remarks += [
             "Aim for the values of real queries; higher is not better",
             f"JS distance: {some} of each, against the other half of the real ones",

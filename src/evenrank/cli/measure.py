@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,10 +13,6 @@ from evenrank.errors import InputError
 if TYPE_CHECKING:
     from evenrank.measures.parse import Condition
     from evenrank.measures.results import Measurements
-
-
-class Pairs(StrEnum):
-    pairs = "pairs"
 
 
 @options.takes_inputs
@@ -52,13 +47,6 @@ def measure_command(
             rich_help_panel=options.OUTPUT,
         ),
     ] = False,
-    compare: Annotated[
-        Pairs | None,
-        typer.Option(
-            help="Test every run against every other; raised letters mark what differs (Holm).",
-            rich_help_panel=options.CHANCE,
-        ),
-    ] = None,
     fail_if: options.FailIfValue = None,
     judging: Annotated[
         options.Judging,
@@ -118,7 +106,6 @@ def measure_command(
             resamples=resamples or 1,
             seed=seed,
             explain=explain,
-            compare="pairs" if compare else None,
             **keywords,
         )
     failures = _failures(measured, conditions, judging)

@@ -47,7 +47,7 @@ def train_command(
         typer.Option(
             metavar="FILE",
             help="Documents to draw the negatives from: query_id and doc_id, or the output of `evenrank "
-            "mitigate negatives --ids`.",
+            "mitigate negatives --form ids`.",
             show_default="the candidates",
         ),
     ] = None,

@@ -38,11 +38,6 @@ class Only(StrEnum):
     all = "all"
 
 
-class Compare(StrEnum):
-    baseline = "baseline"
-    pairs = "pairs"
-
-
 class Judging(StrEnum):
     point = "point"
     interval = "interval"

@@ -124,7 +124,7 @@ def render(
     if form is Format.latex:
         from evenrank.auditing.result import latex_values
 
-        return latex_values(measured, measured.marks)
+        return latex_values(measured)
     console = canvas(output)
     console.print(table(measured, width=console.width, confidence=confidence))
     for m in measured:
@@ -159,8 +159,6 @@ def table(measured: Measurements, *, width: int, confidence: float = 0.95) -> Re
     """
     rows = sorted(measured, key=lambda m: _place(measured, m))
     columns = [_Column("value", lambda m, s: number(s.value, form_of(m.measure)))]
-    if measured.pairs:
-        columns.append(_Column("", partial(_marks, measured)))
     if any(s.low is not None for m in rows for s in _shown(m)):
         columns.append(_Column(f"{level(confidence)} interval", _bounds))
     for group in dict.fromkeys(name for m in rows for s in _shown(m) for name in s.parts):
@@ -215,7 +213,7 @@ def table(measured: Measurements, *, width: int, confidence: float = 0.95) -> Re
             add("", "", m, subset, "dim")
         before = name
     add_yardsticks()
-    remarks = [*measured.remarks(), *([] if wide else _narrow_remarks(rows)), *_remarks(rows)]
+    remarks = [*([] if wide else _narrow_remarks(rows)), *_remarks(rows)]
     if dropped:
         remarks.append(f"no room for {', '.join(reversed(dropped))}; --format json has everything")
     return Group(*shown, *(Text(text, style="dim") for text in remarks))
@@ -240,11 +238,6 @@ def _counted(m: Measurement, summary: Summary) -> str:
         return f"{m.queries:,}" + ("" if m.only is None else f" {m.only}")
     label = next((f" {label}" for label, one in m.subsets.items() if one is summary), "")
     return f"{summary.queries:,}{label}"
-
-
-def _marks(measured: Measurements, m: Measurement, summary: Summary) -> str:
-    """The letters of the runs that a run differs from."""
-    return measured.marks(m) if summary is m else ""
 
 
 def _bounds(m: Measurement, summary: Summary) -> str:

@@ -19,7 +19,7 @@ from evenrank.measures.results import QUANTILES, Options, Summary
 from evenrank.show.numbers import toward
 
 if TYPE_CHECKING:
-    from evenrank.measures.parse import Condition
+    pass
 
 LARGEST = 2**63 - 1
 """The largest whole number that arrays hold."""
@@ -62,6 +62,8 @@ class BiasMeasure(Measure):
         Whether the sign names a group: that which `pair(groups)` gives first above 0, else the second.
     ORDER_MATTERS
         Whether the order of the documents above the cut-off counts, and not only which they are.
+    CURVE
+        Whether a report draws its values at growing cut-offs, which can be compared with each other.
     VIEW
         How it sees the inputs: `Words` (of a tally), `Groups` (of documents), `Dictionary` (the words of
         one), or `Genderedness` (the leaning of texts).
@@ -82,6 +84,7 @@ class BiasMeasure(Measure):
     LINEAR: ClassVar[bool] = False  # a sum over the documents of a list, see `LinearMeasure`
     SEQUENCES: ClassVar[bool] = False  # looks at several rankings of a query, where there are some
     ORDER_MATTERS: ClassVar[bool] = True
+    CURVE: ClassVar[bool] = False
 
     def __init__(self, **params: Any) -> None:
         checked = check_params(self.NAME, self.SUPPORTED_PARAMS, params)
@@ -125,20 +128,6 @@ class BiasMeasure(Measure):
         """The same measure without its sign, query by query."""
         return Absolute(self)
 
-    def limited(self, condition: Condition) -> Condition:
-        """The condition as a limit on one list; refused where it cannot be one."""
-        if self.params.get("cutoff") is None:
-            raise InputError(f"{condition}: no order changes it over the whole list; add a cut-off: @10")
-        if condition.absolute and condition.op.startswith(">"):
-            raise InputError(f"{condition}: limit it from above with <=")
-        if condition.absolute and not condition.holds(0.0):
-            raise InputError(f"{condition}: an absolute value is never below 0; the smallest bound is <=0")
-        return condition
-
-    def curves(self) -> tuple[BiasMeasure, ...]:
-        """Measures without a cut-off that are worth drawing against one, in a report on this measure."""
-        return ()
-
     def backgrounds(self, inputs: Any, query_ids: pl.Series, values: Floats) -> dict[str, dict[str, Any]]:
         """What the collection and the judged-relevant documents offer, beside the values of these queries."""
         return {}
@@ -156,6 +145,7 @@ class LinearMeasure(BiasMeasure):
     """
 
     LINEAR = True
+    CURVE = True
     UNDEFINED: ClassVar[str] = "undefined"
 
     def weights(self, n: int, t: int) -> Floats:
@@ -204,10 +194,6 @@ class LinearMeasure(BiasMeasure):
         added[weighing.entries] = weighing.weights * self.each_value(lists)[weighing.entries]
         scale = self.scaled(np.ones(len(lists.lengths)), lists)
         return added if (scale == 1).all() else added * np.repeat(scale, lists.lengths)
-
-    def curves(self) -> tuple[BiasMeasure, ...]:
-        """The measure itself, where nothing but the cut-off was chosen."""
-        return (type(self)(),) if set(self.params) <= {"cutoff"} else ()
 
 
 class Absolute(BiasMeasure):

@@ -5,7 +5,6 @@ A. Bigdeli, thesis, Section 3.2.2.2 and Tables 3.8, 4.1 and 4.2.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,12 +13,11 @@ import polars as pl
 from ir_measures.measures import ParamInfo
 
 from evenrank.errors import InputError
-from evenrank.measures.base import BiasMeasure, LinearMeasure, Param, PerQuery, Preferred, register
+from evenrank.measures.base import LinearMeasure, Param, PerQuery, Preferred, register
 from evenrank.measures.lists import Floats, RankedLists, View
 from evenrank.measures.rank_bias import rab_weights
 
 if TYPE_CHECKING:
-    from evenrank.measures.parse import Condition
     from evenrank.text.matcher import Matcher
 
 
@@ -85,6 +83,7 @@ class DictionaryBias(LinearMeasure):
     PREFERRED: ClassVar[Preferred | None] = "low"
     MEANING = "How far the top {k} documents lean to female or to male words, in percent of words."
     ORDER_MATTERS = False
+    CURVE = False  # it would need the texts of documents far down the lists
     VIEW = Dictionary
     NEEDS = frozenset({"docs"})
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
@@ -118,14 +117,6 @@ class DictionaryBias(LinearMeasure):
         }
         lean = parts["male"] - parts["female"]
         return PerQuery(lean if self["signed"] else np.abs(lean), parts)
-
-    def limited(self, condition: Condition) -> Condition:
-        """Without a sign it is a size, and limited like one."""
-        return super().limited(condition if self["signed"] else replace(condition, absolute=True))
-
-    def curves(self) -> tuple[BiasMeasure, ...]:
-        """None: a curve would need the texts of documents far down the lists."""
-        return ()
 
 
 LIWC = DictionaryBias()

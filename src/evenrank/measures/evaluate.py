@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import Any, Literal, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import polars as pl
@@ -54,7 +54,6 @@ def measure(
     resamples: int = 2000,
     seed: int = 0,
     explain: bool = False,
-    compare: Literal["pairs"] | None = None,
     tally: Any = None,
     **given: Unpack[MeasureInputs],
 ) -> Measurements:
@@ -108,9 +107,6 @@ def measure(
     explain
         Add which words (if docs are given), documents and queries make up each measure that is a sum over
         documents (RaB, ARaB, …), and GSR.
-    compare
-        ``"pairs"``: every run against every other, p corrected (Holm) over all pairs and measures; raised
-        letters mark what differs.
     progress
         Passed on to the tally, if one is made.
 
@@ -132,18 +128,12 @@ def measure(
         there: Measurements = spark().measure_frames(runs, wanted, tally=tally, **how, **given)
         return there
     options = Options(only, explain, confidence, resamples, seed)
-    if compare is not None:
-        check_choice("compare", compare, ("pairs",))
     depth = depth_to_read(wanted, given.get("missing"))
     inputs = Inputs.open(runs, tally=tally, depth=depth, **given)
     result = measured(inputs, wanted, options)
     if inputs.docs is not None:
         inputs.docs.forget()
-    if compare is None:
-        return result
-    from evenrank.measures.compare import with_pairs
-
-    return with_pairs(result, confidence=confidence or 0.95, seed=seed)
+    return result
 
 
 def measured(inputs: Inputs, measures: Sequence[Measure], options: Options) -> Measurements:

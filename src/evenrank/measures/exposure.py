@@ -18,7 +18,7 @@ import polars as pl
 from ir_measures.measures import ParamInfo
 from numpy.typing import NDArray
 
-from evenrank.measures.base import BiasMeasure, Param, PerQuery, register
+from evenrank.measures.base import Param, PerQuery, register
 from evenrank.measures.groups import (
     ATTRIBUTE,
     CUTOFF,
@@ -129,6 +129,7 @@ class _ExposureGap(PairMeasure):
     INTERPRETATION = "above 0 the second group gets more attention, below 0 the first"
     NEEDS = GroupMeasure.NEEDS
     VIEW = Groups
+    CURVE = False
     # Its sign names no group: labels may not be the groups of the words that a verdict speaks about.
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         **PairMeasure.SUPPORTED_PARAMS,
@@ -141,9 +142,6 @@ class _ExposureGap(PairMeasure):
 
     def shown(self, lists: RankedLists, group: str) -> Floats:
         return 1.0 * lists.column(group)
-
-    def curves(self) -> tuple[BiasMeasure, ...]:
-        return ()
 
 
 class _DemographicParity(GroupMeasure):
@@ -243,7 +241,7 @@ class _nDCGxAWRF(_AWRF):
     """nDCG times AWRF: the score of Task 1 of TREC Fair Ranking 2022. From 0 to 1, higher is better.
 
     nDCG@k · AWRF@k. A document is relevant or not, a rank is worth 1/log2(max(rank, 2)) in both; AWRF as for
-    the measure of that name. The track's target is ``target='relevant'``, averaged with `world`. A product
+    the measure of that name. The track's target starts from ``target='relevant'``. A product
     hides which of the two is low: look at both. Queries without judgments have no value; judged ones without
     relevant documents have 0.
 
@@ -338,7 +336,7 @@ class _EEL(ExpectedExposure):
     fair; higher is less fair, up to twice the square of that attention, without saying whom it favours.
 
     The target is that of TREC Fair Ranking 2022: the groups' shares among the relevant documents, each with
-    what an ideal ranking gives it, averaged with `world` where that is given; or any `target`.
+    what an ideal ranking gives it; or any `target`.
 
     Diaz et al., CIKM 2020, Section 4; TREC Fair Ranking 2022, Task 2.
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -23,14 +22,13 @@ from evenrank.data.runs import perfect_run, read_run
 from evenrank.data.schema import show
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.base import is_bias
-from evenrank.measures.document_groups import DocumentGroups, Labels, inferred_groups
+from evenrank.measures.groups import DocumentGroups, Labels, inferred_groups
 from evenrank.measures.lists import (
     WHOLE_LIST,
     RankedLists,
     ranked_lists,
     ranked_queries,
 )
-from evenrank.show.numbers import counted
 
 if TYPE_CHECKING:
     from evenrank.text.matcher import Matcher
@@ -150,8 +148,6 @@ class Inputs:
         for name, run in named.items():
             if depth is not None and isinstance(run, str | PathLike) and is_large(run):
                 top_only[name] = run
-            elif "pyterrier" in sys.modules and _is_transformer(run):
-                run = _ranked_by(run, given.get("queries"))
             frames[name] = read_run(run, order=order, depth=depth if name in top_only else None)
         docs, qrels, background = given.get("docs"), given.get("qrels"), given.get("background")
         if background is not None:
@@ -222,14 +218,7 @@ class Inputs:
 
     def _mismatches(self) -> list[str]:
         """Where the inputs look as if they do not belong together."""
-        rows = []
-        for name, run in self.runs.items():
-            many, length = _same_list(run)
-            if length:
-                rows.append(
-                    f"{name} has the same {counted(length, 'result', 'results')} in the same order for all "
-                    f"{many:,} queries; its values and intervals say nothing about other queries."
-                )
+        rows: list[str] = []
         described = self._described()
         if not described:
             return rows
@@ -396,17 +385,6 @@ def _predicted(queries: pl.DataFrame | None, classify: Classify | None) -> tuple
     return labels, f"{guesses} ({counts})."
 
 
-def _same_list(run: pl.DataFrame) -> tuple[int, int]:
-    """How many queries a run has, and how long their lists are if all are the same; 0 if they are not."""
-    queries = int((run["rank"] == 1).sum())
-    length, rest = divmod(len(run), max(queries, 1))
-    if queries < 2 or rest or "seq" in run.columns or run["doc_id"][length] != run["doc_id"][0]:
-        return queries, 0
-    below = len(run) - length
-    same = all((run[name].slice(length) == run[name].slice(0, below)).all() for name in ("doc_id", "rank"))
-    return queries, length if same else 0
-
-
 def get_tally(
     tally: Any, docs: Any, lexicon: Any = None, tokenizer: str | None = None, progress: Any = None
 ) -> Tally:
@@ -446,32 +424,12 @@ def named_runs(runs: Any) -> dict[str, Any]:
     return {str(getattr(runs, "name", None) or "run") if is_ranx(runs) else "run": runs}
 
 
-def _ranked_by(transformer: Any, queries: Any) -> Any:
-    """What a transformer of PyTerrier makes of the queries: a run."""
-    if queries is None:
-        raise InputError("a transformer ranks for queries; give queries")
-    import pandas as pd
-
-    requested = read_queries(queries)
-    topics = pd.DataFrame({"qid": requested["query_id"].to_list(), "query": requested["text"].to_list()})
-    result = transformer.transform(topics)
-    if len(result) == 0:
-        raise InputError("the transformer ranks no document for any of the queries")
-    return result
-
-
 def run_name(path: str | PathLike[str]) -> str:
     """What a run file is called: its name without .run, .txt, .tsv, .json, .gz and .zst."""
     name = PurePath(path).name
     while suffix := next((s for s in _SUFFIXES if name.endswith(s) and name != s), ""):
         name = name.removesuffix(suffix)
     return name
-
-
-def _is_transformer(run: Any) -> bool:
-    """A transformer of PyTerrier, or a pipeline of them?"""
-    bases = {f"{base.__module__}.{base.__name__}" for base in type(run).__mro__}
-    return any(name.startswith("pyterrier.") and name.endswith(".Transformer") for name in bases)
 
 
 def _is_run(runs: Mapping[Any, Any]) -> bool:

@@ -17,7 +17,7 @@ from ir_measures.measures import ParamInfo
 from numpy.typing import NDArray
 
 from evenrank.errors import InputError
-from evenrank.measures.base import BiasMeasure, LinearMeasure, Param, register
+from evenrank.measures.base import LinearMeasure, Param, register
 from evenrank.measures.lists import Floats, RankedLists, find_rows, log_discount
 from evenrank.measures.rank_bias import check_group
 
@@ -62,6 +62,7 @@ class _FaiRR(LinearMeasure):
     __name__ = NAME = "FaiRR"
     SHORT_DESC = "Discounted sum of the neutrality of the top t documents."
     PREFERRED = "high"
+    CURVE = False  # values of different cut-offs cannot be compared
     MEANING = "How much neutral content the top {k} documents offer; the first results count most."
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         "cutoff": Param(dtype=int, required=True, minimum=1, desc="ranking cutoff threshold"),
@@ -105,10 +106,6 @@ class _FaiRR(LinearMeasure):
     def values(self, lists: RankedLists) -> Floats:
         return neutrality(lists.counts(), self["threshold"], self.shares(lists.groups))
 
-    def curves(self) -> tuple[BiasMeasure, ...]:
-        """None: values of different cut-offs cannot be compared."""
-        return ()
-
 
 class _NFaiRR(_FaiRR):
     """FaiRR divided by the best that the background documents allow: 1 is as fair as it can be.
@@ -125,6 +122,7 @@ class _NFaiRR(_FaiRR):
     __name__ = NAME = "NFaiRR"
     SHORT_DESC = "FaiRR relative to the fairest order of the background documents."
     BEST = 1.0
+    CURVE = True
     MEANING = (
         "How neutral the top {k} documents are, compared with the fairest order of the background documents."
     )
@@ -170,9 +168,6 @@ class _NFaiRR(_FaiRR):
         best = -np.sort(-best, axis=1)[:, : self["cutoff"]]
         ideal: Floats = np.dot(best, log_discount(best.shape[1]))
         return ideal
-
-    def curves(self) -> tuple[BiasMeasure, ...]:
-        return (NFaiRR,) if set(self.params) <= {"cutoff"} else ()
 
 
 FaiRR = register(_FaiRR())

@@ -116,13 +116,6 @@ class RankBias(PairMeasure):
         of, against = self.pair(groups)
         return self["magnitude"], {of: 1.0, against: -1.0}
 
-    def curves(self) -> tuple[BiasMeasure, ...]:
-        """RaB and ARaB of the same groups; one magnitude is enough for curves."""
-        if self["magnitude"] != "tf":
-            return ()
-        named = {key: self.params[key] for key in ("of", "against") if key in self.params}
-        return _RaB(**named), _ARaB(**named)
-
     def backgrounds(self, inputs: Inputs, query_ids: pl.Series, values: Floats) -> dict[str, dict[str, Any]]:
         """The same difference over the whole collection and over the relevant documents of each query.
 

@@ -25,10 +25,11 @@ from evenrank.data.runs import read_run
 from evenrank.data.schema import DOC_ID, Table, listing
 from evenrank.errors import InputError, check_choice, check_whole
 from evenrank.measures.base import PerQuery, register, summarise
-from evenrank.measures.document_groups import (
+from evenrank.measures.groups import (
     FULL,
-    GROUP,
-    QUERY,
+    GROUP_COLUMNS,
+    QUERY_COLUMNS,
+    AgainstRest,
     Labels,
     Targets,
     inferred_groups,
@@ -36,7 +37,6 @@ from evenrank.measures.document_groups import (
     ordered_groups,
     read_targets,
 )
-from evenrank.measures.groups import AgainstRest
 from evenrank.measures.lists import WHOLE_LIST, Ints, RankedLists
 from evenrank.measures.results import Options
 from evenrank.parallel import refuse_after_fork
@@ -46,10 +46,10 @@ ROWS = 11
 """Rows of each list of remarkable queries, as in the paper's Tables 2 and 3."""
 _BARS = 10_000
 _COLUMNS: Mapping[str, Sequence[str]] = {
-    "query": QUERY,
+    "query": QUERY_COLUMNS,
     "doc_id": DOC_ID,
     "rank": ("rank", "position"),
-    "group": GROUP,
+    "group": GROUP_COLUMNS,
 }
 
 

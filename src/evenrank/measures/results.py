@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,9 +18,6 @@ from ir_measures.measures import Measure
 from evenrank.errors import InputError
 from evenrank.measures.lists import Floats
 from evenrank.show.grid import Drawn
-
-if TYPE_CHECKING:
-    from evenrank.measures.compare import RunComparison
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 """Which quantiles of the values of single queries are kept."""
@@ -160,13 +157,12 @@ class Measurements(Drawn):
     """Measures of runs, in the order they were asked for.
 
     `measurements["bm25", "ARaB@10"]` is one of them (`measurements["ARaB@10"]` where there is one run),
-    iteration goes over all. `pairs` compares every run with every other, if that was asked for.
+    iteration goes over all.
     """
 
     runs: Mapping[str, tuple[Measurement, ...]]
     cautions: tuple[str, ...] = ()
     describe: Callable[[], dict[str, Any]] = dict
-    pairs: tuple[RunComparison, ...] = ()
 
     @cached_property
     def provenance(self) -> dict[str, Any]:
@@ -205,32 +201,9 @@ class Measurements(Drawn):
                 {"run": run, "measures": [m.to_dict(per_query) for m in measurements]}
                 for run, measurements in self.runs.items()
             ],
-            **({"pairs": [pair.to_dict("other") for pair in self.pairs]} if self.pairs else {}),
             "cautions": list(self.cautions),
             "provenance": self.provenance,
         }
-
-    def marks(self, m: Measurement) -> str:
-        """Raised letters of the runs that a run differs from, where pairs were compared."""
-        if not self.pairs:
-            return ""
-        from evenrank.measures.compare import LETTERS, differing, letters
-
-        by_run, others = letters(self.runs), differing(self.pairs, m.run, m.measure)
-        return "".join(LETTERS[letter] for letter in sorted(by_run[other] for other in others))
-
-    def remarks(self) -> list[str]:
-        """What the marks mean, and how many comparisons they are corrected for."""
-        if not self.pairs:
-            return []
-        from evenrank.measures.compare import LEVEL, letters
-
-        named = ", ".join(f"{letter} {run}" for run, letter in letters(self.runs).items())
-        tested = sum(pair.comparison.p is not None for pair in self.pairs)
-        return [
-            f"{named}. A raised letter marks a difference from that run: paired test, p < {LEVEL:g} after "
-            f"Holm's correction over {tested:,} comparisons."
-        ]
 
     def frame(self) -> pl.DataFrame:
         """One row for each run and measure: value, interval, queries, and a column for each group's part."""
@@ -267,8 +240,8 @@ class Measurements(Drawn):
         return pl.concat(frames) if frames else pl.DataFrame(schema=schema)
 
     def __str__(self) -> str:
-        rows = [f"{m.run}  {m.measure}  {_interval(m)} {self.marks(m)}".rstrip() for m in self]
-        return "\n".join([*rows, *self.remarks(), *self.cautions])
+        rows = [f"{m.run}  {m.measure}  {_interval(m)}" for m in self]
+        return "\n".join([*rows, *self.cautions])
 
 
 def _interval(m: Measurement) -> str:

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from ir_measures.measures import ParamInfo
 
-from evenrank.errors import InputError
 from evenrank.measures.base import register
 from evenrank.measures.groups import GROUP, GroupMeasure
 from evenrank.measures.lists import Floats, Ints, RankedLists, log_discount
 
 if TYPE_CHECKING:
-    from evenrank.measures.parse import Condition
+    pass
 
 ABSENT = 0.5
 """What a group that is absent is counted as: the logarithm of 0 is no number, and to leave out the worst
@@ -123,16 +122,7 @@ class _MinSkew(SkewMeasure):
     __name__ = NAME = "MinSkew"
     SHORT_DESC = "Skew of the group that is worst off in the top k."
     UNDEFINED = "no labelled document in the top"
-    limit = ("<", "limit it from below with >=")  # what is refused, and why
-
-    def limited(self, condition: Condition) -> Condition:
-        if condition.absolute:
-            raise InputError(f"{condition}: its sign is known; write MinSkew@10>=-0.2 or MaxSkew@10<=0.2")
-        condition = super().limited(condition)
-        refused, instead = self.limit
-        if condition.op.startswith(refused):
-            raise InputError(f"{condition}: {instead}")
-        return condition
+    LIMIT_REFUSED = ("<", "limit it from below with >=")  # as a limit: what is refused, and what to write
 
 
 class _MaxSkew(_MinSkew):
@@ -144,7 +134,7 @@ class _MaxSkew(_MinSkew):
     __name__ = NAME = "MaxSkew"
     SHORT_DESC = "Skew of the group that is best off in the top k."
     pick = staticmethod(np.nanmax)
-    limit = (">", "limit it from above with <=")
+    LIMIT_REFUSED = (">", "limit it from above with <=")
 
 
 class _NDKL(GroupMeasure):

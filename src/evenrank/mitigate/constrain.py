@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property
 from importlib import import_module
 from typing import Any, Literal, Unpack
 
@@ -16,9 +15,8 @@ import polars as pl
 
 from evenrank.errors import InputError, check_choice
 from evenrank.measures.base import is_sum, preferred_direction
-from evenrank.measures.document_groups import listed_groups, normal_groups, read_targets
 from evenrank.measures.evaluate import measured
-from evenrank.measures.groups import Groups
+from evenrank.measures.groups import Groups, listed_groups, normal_groups, read_targets
 from evenrank.measures.inputs import Inputs, MeasureInputs
 from evenrank.measures.lists import Floats, RankedLists, Words, views_of
 from evenrank.measures.parse import Condition
@@ -303,10 +301,9 @@ def relative(part: Floats, whole: Floats) -> Floats:
 class ConstrainSweep:
     """Constrained re-ranking: strengths are bounds on the measure, from loose to tight."""
 
-    run: pl.DataFrame
     inputs: Inputs
     measure: Any
-    given: list[float] | None
+    given: Sequence[float] | None
     candidates: int
     mode: str
 
@@ -326,10 +323,6 @@ class ConstrainSweep:
     def _way(self) -> str:
         return preferred_direction(self.measure)
 
-    @cached_property
-    def _seen(self) -> Inputs:
-        return self.inputs.of_runs({"the run": self.run}, background=self.inputs.background)
-
     @property
     def _none(self) -> float:
         """The bound that bounds nothing."""
@@ -340,7 +333,7 @@ class ConstrainSweep:
         high = self._way == "high"
         if self.given is not None:
             return [self._none, *sorted(self.given, reverse=not high)]
-        result = measured(self._seen, [self.measure], Options(confidence=None))[self.measure]
+        result = measured(self.inputs, [self.measure], Options(confidence=None))[self.measure]
         if not high:
             size = (result.abs if self.measure.SIGNED else result.value) or 0.0
             return [self._none, *(float(f"{share * size:.6g}") for share in _SHARES)]
@@ -350,10 +343,10 @@ class ConstrainSweep:
     def apply(self, strength: float) -> pl.DataFrame:
         """The most useful ranking within the bound."""
         if strength == self._none:
-            return self.run
+            return self.inputs.runs["the run"]
         form = {"zero": "abs({})<={!r}", "low": "{}<={!r}", "high": "{}>={!r}"}[self._way]
         limits = parse_limits(form.format(self.measure, strength))
-        return pl.DataFrame(constrained(self._seen, limits, mode=self.mode, candidates=self.candidates))
+        return pl.DataFrame(constrained(self.inputs, limits, mode=self.mode, candidates=self.candidates))
 
 
 @dataclass(frozen=True)

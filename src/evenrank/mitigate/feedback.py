@@ -7,27 +7,23 @@ with which weight (Section 4.1.3.3 and Tables 4.3 to 4.5).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import polars as pl
 from ir_measures.measures import Measure
 
 import evenrank
 from evenrank import stats
-from evenrank.data.files import writing
 from evenrank.data.read import fingerprint, read_qrels, read_queries, read_table
 from evenrank.errors import InputError
 from evenrank.measures.base import distance_from_ideal, is_bias, preferred_direction
 from evenrank.measures.evaluate import listed_measures, measure
 from evenrank.measures.inputs import get_tally
-from evenrank.measures.parse import parse
-from evenrank.measures.results import Measurement
+from evenrank.measures.results import Measurement, Measurements
 from evenrank.mitigate.base import LAMBDAS, from_nothing
 from evenrank.parallel import refuse_after_fork
 from evenrank.show.grid import Grid, Recorded
@@ -44,10 +40,8 @@ BIAS = ("ARaB@10", "ARaB(magnitude='boolean')@10", "LIWC@10")
 """The three bias measures of the thesis' Tables 4.1 and 4.2."""
 UTILITY = ("AP", "nDCG@10", "RR@10")
 TIED = 1e-9
-"""Changes of a query's value below this are none."""
-_SCHEMA = {"query_id": pl.String, "term": pl.String, "weight": pl.Float64}
-COLUMNS = list(_SCHEMA)
-Stem = Callable[[str], str | None]
+"""A query is tied if its value changes by no more than this."""
+COLUMNS = ("query_id", "term", "weight")
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +68,7 @@ class Feedback:
         return make(name, index=self.index, **{**self.settings, "bias_lambda": strength})
 
     def apply(self, strength: float) -> pl.DataFrame:
-        """What the expanded queries find."""
+        """The run of the expanded queries."""
         run: pl.DataFrame = self.ranker_at(strength).rank(self.queries, depth=self.depth)
         return run
 
@@ -87,7 +81,6 @@ def feedback(
     ranker: str = "bm25",
     lambdas: Sequence[float] = (0, *LAMBDAS),
     lexicon: Any = None,
-    tokenizer: str | None = None,
     tally: Any = None,
     measures: str | Measure | Iterable[str | Measure] | None = None,
     dictionary: Any = None,
@@ -110,8 +103,8 @@ def feedback(
         The two searches: ``bm25`` or ``qld``.
     lambdas
         Strengths between 0 and 1; 0, plain RM3, is always among them.
-    lexicon, tokenizer, tally
-        The words of each group and how text becomes words; or the tally of the collection.
+    lexicon, tally
+        The words of each group, or the tally of the collection.
     measures
         Without them the three bias measures of the thesis, ``ARaB@10`` by ``tf`` and ``boolean`` and
         ``LIWC@10``; with qrels also AP, nDCG@10, RR@10.
@@ -137,8 +130,8 @@ def feedback(
         if reference := getattr(each, "REFERENCE", ""):
             raise InputError(f"{each} has to be compared with {reference}; feedback needs another measure")
     by_dictionary = settings.get("magnitude") == "liwc"
-    counted = get_tally(tally, index.docs, None if by_dictionary else lexicon, tokenizer)
-    words = {"lexicon": lexicon, "tokenizer": tokenizer or "words"} if by_dictionary else {"tally": counted}
+    counted = get_tally(tally, index.docs, None if by_dictionary else lexicon)
+    words = {"lexicon": lexicon} if by_dictionary else {"tally": counted}
     strengths = sorted({0.0, *map(float, lambdas)})
     method = Feedback(index, requested, ranker, {**settings, **words}, strengths, depth)
     rankers = {strength: method.ranker_at(strength) for strength in strengths}
@@ -147,20 +140,6 @@ def feedback(
     plain = make(name, index=index, **own).rank(requested, depth=depth)
     if plain.is_empty():
         raise InputError("nothing was found for any query; are they in the language of the documents?")
-    given: dict[str, Any] = {
-        "tally": counted,
-        "docs": index.docs,
-        "queries": requested,
-        "qrels": judged,
-        "dictionary": dictionary,
-        "background": plain if any(is_bias(m) and "background" in m.NEEDS for m in wanted) else None,
-        "confidence": confidence,
-        "resamples": resamples,
-        "seed": seed,
-    }
-
-    def measured(run: pl.DataFrame) -> tuple[Measurement, ...]:
-        return next(iter(measure({"run": run}, wanted, **given).runs.values()))
 
     def stem(word: str) -> str | None:
         """A word as the index spells it, if it is one term there."""
@@ -168,18 +147,30 @@ def feedback(
         return terms[0] if len(terms) == 1 else None
 
     groups_of = counted.lexicon or "rekabsaz2020"
-    steps = []
+    steps = {}
     for strength, model in rankers.items():
         run = model.rank(requested, depth=depth)
         expanded = expanded_queries(model.expand(requested))
-        terms = gendered_terms(expanded, groups_of, stemmer=stem)
-        steps.append(Step(strength, run, expanded, terms, measured(run)))
+        steps[strength] = Step(run, expanded, gendered_terms(expanded, groups_of, stem=stem))
         if progress is not None:
             progress(len(steps), len(strengths))
+    alone = f"{name} alone"
     return FeedbackSweep(
         ranker=name,
-        steps=tuple(steps),
-        first=measured(plain),
+        steps=steps,
+        measured=measure(
+            {alone: plain, **{f"{strength:g}": step.run for strength, step in steps.items()}},
+            wanted,
+            tally=counted,
+            docs=index.docs,
+            queries=requested,
+            qrels=judged,
+            dictionary=dictionary,
+            background=plain if any(is_bias(m) and "background" in m.NEEDS for m in wanted) else None,
+            confidence=confidence,
+            resamples=resamples,
+            seed=seed,
+        ),
         queries=requested,
         provenance={
             "evenrank": evenrank.__version__,
@@ -193,22 +184,11 @@ def feedback(
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One λ: its run, its expanded queries, the gendered terms in them, and what was measured."""
+    """One λ: its run, its expanded queries, and the gendered terms in them."""
 
-    lambda_: float
     run: pl.DataFrame
     expanded: pl.DataFrame
-    terms: GenderedTerms
-    measurements: tuple[Measurement, ...]
-
-    def __getitem__(self, measure: str | Measure) -> Measurement:
-        wanted = parse(measure)
-        for each in self.measurements:
-            if each.measure == wanted:
-                return each
-        raise InputError(
-            f"{wanted} was not measured; {', '.join(str(m.measure) for m in self.measurements)} were"
-        )
+    terms: pl.DataFrame
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -218,35 +198,23 @@ class FeedbackSweep(Recorded):
     Attributes
     ----------
     steps
-        One for each λ, λ = 0 first; iteration goes over them.
-    first
-        What was measured of the first search, without any feedback.
+        By λ, 0 first: the run, the expanded queries, and the gendered terms in them.
+    measured
+        The measures of all runs: of the first search alone, and by λ: ``measured["0.5", "ARaB@10"]``.
     provenance
         What it was made from and how.
     """
 
     ranker: str
-    steps: tuple[Step, ...]
-    first: tuple[Measurement, ...]
+    steps: dict[float, Step]
+    measured: Measurements
     queries: pl.DataFrame
     provenance: dict[str, Any]
-
-    def __iter__(self) -> Iterator[Step]:
-        return iter(self.steps)
-
-    def step(self, lambda_: float) -> Step:
-        """The step of this λ."""
-        for step in self.steps:
-            if abs(step.lambda_ - lambda_) < TIED:
-                return step
-        tried = ", ".join(f"{step.lambda_:g}" for step in self.steps)
-        raise InputError(f"λ = {lambda_:g} was not tried; {tried} were")
 
     @property
     def shown(self) -> float:
         """The λ whose expanded queries are shown: 0.5 if it was tried, else the largest."""
-        tried = [step.lambda_ for step in self.steps]
-        return 0.5 if 0.5 in tried else tried[-1]
+        return 0.5 if 0.5 in self.steps else max(self.steps)
 
     def per_query(self, measure: str | Measure = "ARaB@10", *, lambda_: float = 0.5) -> pl.DataFrame:
         """How much each query gained against plain feedback, best first: Figures 4.4 to 4.7 of the thesis.
@@ -254,20 +222,8 @@ class FeedbackSweep(Recorded):
         Columns: ``query_id``, ``before``, ``after`` (absolute for RaB, ARaB and LIWC) and ``gain``, positive
         where the measure got better.
         """
-        return _gains(self.steps[0][measure], self.step(lambda_)[measure]).sort(
-            "gain", descending=True, maintain_order=True
-        )
-
-    def harmless(self, measure: str | Measure, *, alpha: float = 0.05) -> float:
-        """The largest λ up to which no λ makes the measure significantly worse, after Holm's correction."""
-        wanted = self.step(0)[measure].measure
-        sign = 1 if preferred_direction(wanted) == "high" else -1
-        reached = 0.0
-        for row in self.frame().filter(measure=str(wanted)).tail(-1).iter_rows(named=True):
-            if row["p_holm"] is not None and row["p_holm"] < alpha and sign * row["difference"] < 0:
-                break
-            reached = row["lambda"]
-        return reached
+        gains = _gains(self.measured["0", measure], self.measured[f"{lambda_:g}", measure])
+        return gains.sort("gain", descending=True, maintain_order=True)
 
     def side_by_side(self, lambda_: float = 0.5, *, top: int = 10) -> pl.DataFrame:
         """Queries whose expansion lost most weight in gendered terms, both expansions: Table 4.5.
@@ -275,12 +231,12 @@ class FeedbackSweep(Recorded):
         Columns: ``query_id, text, before, after`` (gendered terms in brackets, with their weight) and
         ``removed``, the weight of gendered terms that the second no longer has.
         """
-        before, after = self.steps[0], self.step(lambda_)
-        hits = pl.concat([before.terms.hits, after.terms.hits]).select("term", "group")
-        return side_by_side(before.expanded, after.expanded, dict(hits.iter_rows()), self.queries, top=top)
+        before, after = self.steps[0], self.steps[lambda_]
+        gendered = {*before.terms["term"], *after.terms["term"]}
+        return side_by_side(before.expanded, after.expanded, gendered, self.queries, top=top)
 
     def frame(self) -> pl.DataFrame:
-        """One row for each step and measure.
+        """One row for each λ and measure.
 
         ``difference``, ``p`` and ``p_holm`` compare with λ = 0, query by query: paired t-test of |value| for
         RaB, ARaB and LIWC, corrected for the λs (Holm). ``reduction`` is (before − after) / before of the
@@ -291,64 +247,55 @@ class FeedbackSweep(Recorded):
 
     @cached_property
     def _rows(self) -> list[dict[str, Any]]:
-        before = self.steps[0].measurements
-        rows: list[list[dict[str, Any]]] = []
-        for step in self.steps:
-            rows.append([])
-            for was, now in zip(before, step.measurements, strict=True):
-                row = {"lambda": step.lambda_, "measure": str(now.measure), "value": now.value}
+        rows: list[dict[str, Any]] = []
+        for strength, step in self.steps.items():
+            for now in self.measured.runs[f"{strength:g}"]:
+                row = {"lambda": strength, "measure": str(now.measure), "value": now.value}
                 row |= {"low": now.low, "high": now.high, "abs": now.abs}
-                row |= dict.fromkeys(_COMPARED) if step is self.steps[0] else _compare(was, now)
-                row |= {"gendered_terms": step.terms.number, "gendered_weight": step.terms.weight}
-                rows[-1].append(row)
-        for of_measure in zip(*rows, strict=True):
-            adjusted = stats.holm([row["p"] for row in of_measure])
-            for row, p in zip(of_measure, adjusted, strict=True):
+                row |= (
+                    _compare(self.measured["0", now.measure], now) if strength else dict.fromkeys(_COMPARED)
+                )
+                weight = float(step.terms["weight"].sum())
+                rows.append(row | {"gendered_terms": len(step.terms), "gendered_weight": weight})
+        count = len(self.measured.runs["0"])
+        for place in range(count):
+            of_measure = rows[place::count]
+            for row, p in zip(of_measure, stats.holm([row["p"] for row in of_measure]), strict=True):
                 row["p_holm"] = p
-        return [row for of_step in rows for row in of_step]
+        return rows
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready dict without the runs."""
-        first = [{"measure": str(m.measure), "value": m.value, "abs": m.abs} for m in self.first]
-        steps = [
-            {
-                "lambda": step.lambda_,
-                "measures": [
-                    {key: value for key, value in row.items() if not key.startswith(("lambda", "gendered"))}
-                    for row in self._rows_of(step)
-                ],
-                "gendered_terms": step.terms.to_dict(),
-            }
-            for step in self.steps
-        ]
-        pairs = self.side_by_side(self.shown, top=5).to_dicts()
+        alone = next(iter(self.measured.runs.values()))
         return {
             "ranker": self.ranker,
-            "first_stage": first,
-            "steps": steps,
-            "side_by_side": {"lambda": self.shown, "queries": pairs},
+            "first_stage": [{"measure": str(m.measure), "value": m.value, "abs": m.abs} for m in alone],
+            "steps": self._rows,
+            "side_by_side": {
+                "lambda": self.shown,
+                "queries": self.side_by_side(self.shown, top=5).to_dicts(),
+            },
             "provenance": self.provenance,
         }
 
     def grid(self) -> Grid:
         """A row for each λ: values, means of absolute values of measures with a sign, how far they fell."""
-        first = [cell for one in self.first for cell in _cells(one, {})]
-        rows = [[f"{self.ranker} alone", *(text for _, text in first), "", ""]]
-        for step in self.steps:
-            each = zip(step.measurements, self._rows_of(step), strict=True)
+        (alone, first), *runs = self.measured.runs.items()
+        count = len(first)
+        head = [cell for one in first for cell in _cells(one, {})]
+        rows = [[alone, *(text for _, text in head), "", ""]]
+        for place, ((label, measured), step) in enumerate(zip(runs, self.steps.values(), strict=True)):
+            each = zip(measured, self._rows[count * place : count * (place + 1)], strict=True)
             cells = [text for one, row in each for _, text in _cells(one, row)]
-            rows.append([f"{step.lambda_:g}", *cells, f"{step.terms.number:,}", f"{step.terms.weight:.2f}"])
-        return Grid(["λ", *(heading for heading, _ in first), "gendered terms", "weight"], rows)
-
-    def _rows_of(self, step: Step) -> list[dict[str, Any]]:
-        return [row for row in self._rows if row["lambda"] == step.lambda_]
+            rows.append([label, *cells, f"{len(step.terms):,}", f"{step.terms['weight'].sum():.2f}"])
+        return Grid(["λ", *(heading for heading, _ in head), "gendered terms", "weight"], rows)
 
     def remarks(self) -> list[str]:
         lines = [
             "mean over queries; fall %: (before − after) / before against λ = 0, of mean |·| if shown",
             "* significantly different from λ = 0 (paired t, Holm over the λs, 0.05)",
         ]
-        signed = [m.measure for m in self.first if _is_signed(m.measure)][:1]
+        signed = [m.measure for m in self.measured.runs["0"] if _is_signed(m.measure)][:1]
         for row in self._rows:
             if row["improved"] is not None and row["measure"] in map(str, signed):
                 shares = (f"{row[name]:.0%} {name}" for name in ("improved", "tied", "hurt"))
@@ -383,36 +330,28 @@ _COMPARED = ("difference", "p", "p_holm", "reduction", "abs_reduction", "improve
 
 
 def _compare(before: Measurement, after: Measurement) -> dict[str, Any]:
-    """A measure beside its value without debiasing; p is not yet corrected."""
+    """A measure beside its value at λ = 0; p is not yet corrected."""
     each = _gains(before, after)
-    change, gain = stats.paired(each["after"].to_numpy(), each["before"].to_numpy()), each["gain"].to_numpy()
+    change, gain = stats.paired(each["after"].to_numpy(), each["before"].to_numpy()), each["gain"]
     higher = preferred_direction(after.measure) == "high"
-    shares: dict[str, float | None] = dict.fromkeys(("improved", "tied", "hurt"))
-    if len(gain):
-        shares = {
-            "improved": float((gain > TIED).mean()),
-            "tied": float((np.abs(gain) <= TIED).mean()),
-            "hurt": float((gain < -TIED).mean()),
-        }
     return {
         "difference": change.difference,
         "p": change.p,
         "p_holm": None,
         "reduction": None if higher else _reduction(before.value, after.value),
         "abs_reduction": _reduction(before.abs, after.abs),
-        **shares,
+        "improved": (gain > TIED).mean(),
+        "tied": (gain.abs() <= TIED).mean(),
+        "hurt": (gain < -TIED).mean(),
     }
 
 
 def _gains(before: Measurement, after: Measurement) -> pl.DataFrame:
     """The queries that both have: how far from balance, where that is good, and by how much it got better."""
-    was, now = before.per_query(), after.per_query()
-    ids = [query for query in was if query in now]
-    values = np.array([[was[query], now[query]] for query in ids]).reshape(-1, 2)
-    values = distance_from_ideal(after.measure, values)
+    query_ids, *values = before.beside(after)
+    was, now = (distance_from_ideal(after.measure, each) for each in values)
     sign = 1 if preferred_direction(after.measure) == "high" else -1
-    columns = {"before": values[:, 0], "after": values[:, 1], "gain": sign * (values[:, 1] - values[:, 0])}
-    return pl.DataFrame({"query_id": ids, **columns}, schema_overrides={"query_id": pl.String})
+    return pl.DataFrame({"query_id": query_ids, "before": was, "after": now, "gain": sign * (now - was)})
 
 
 def _reduction(before: float | None, after: float | None) -> float | None:
@@ -433,58 +372,13 @@ def _short(measure: Measure) -> str:
 # Expanded queries
 
 
-@dataclass(frozen=True, eq=False)
-class GenderedTerms:
-    """The terms of expanded queries that belong to a group.
-
-    Attributes
-    ----------
-    hits
-        One row for each such term: ``query_id``, ``term``, ``weight``, ``group``. A stem that belongs to
-        several groups names them all, as in ``female/male``.
-    queries, terms
-        Number of expanded queries that were looked at, and of their terms.
-    """
-
-    hits: pl.DataFrame
-    queries: int
-    terms: int
-
-    @property
-    def number(self) -> int:
-        """How many terms belong to a group (Tables 4.3 and 4.4: number of biased terms)."""
-        return len(self.hits)
-
-    @property
-    def weight(self) -> float:
-        """What these terms weigh together (sum of biased term weights)."""
-        return float(self.hits["weight"].sum())
-
-    def by_group(self) -> dict[str, dict[str, float]]:
-        """Number and weight for each group."""
-        frame = self.hits.group_by("group").agg(number=pl.len(), weight=pl.col("weight").sum()).sort("group")
-        return {group: {"number": count, "weight": weight} for group, count, weight in frame.iter_rows()}
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "number": self.number,
-            "weight": self.weight,
-            "groups": self.by_group(),
-            "queries": self.queries,
-            "queries_with_any": self.hits["query_id"].n_unique(),
-            "terms": self.terms,
-        }
-
-
 def gendered_terms(
-    expanded: Any,
-    lexicon: Source = "rekabsaz2020",
-    *,
-    stemmer: str | Stem | None = None,
-) -> GenderedTerms:
-    """How many terms of expanded queries belong to a group, and their total weight.
+    expanded: Any, lexicon: Source = "rekabsaz2020", *, stem: Callable[[str], str | None] | None = None
+) -> pl.DataFrame:
+    """The terms of expanded queries that belong to a group: ``query_id, term, weight, group``.
 
-    Fewer and lighter is less biased: a query that asks for *she* gets documents with *she*.
+    Fewer and lighter is less biased: a query that asks for *she* gets documents with *she*. A term that
+    belongs to several groups names them all, as in ``female/male``.
 
     Parameters
     ----------
@@ -493,59 +387,34 @@ def gendered_terms(
         takes.
     lexicon
         The words of each group.
-    stemmer
-        How the terms were made. None: they are compared with the words as both are spelled, which is what
-        the published tables count. A name that PyStemmer knows (``porter``) or a function: the words are
-        stemmed in the same way first, so that *boi*, the Porter stem of *boy*, counts as well.
+    stem
+        How the terms were made. Without it they are compared with the words as both are spelled, which is
+        what the published tables count. With ``Stemmer.Stemmer("porter").stemWord`` the words are stemmed
+        first, so that *boi*, the Porter stem of *boy*, counts as well.
 
     Examples
     --------
-    >>> found = gendered_terms({"q": {"nurs": 0.7, "she": 0.2, "boi": 0.1}}, stemmer="porter")
-    >>> found.number, round(found.weight, 3), found.by_group()["female"]["number"]
-    (2, 0.3, 1)
+    >>> gendered_terms({"q": {"nurse": 0.7, "she": 0.2, "boy": 0.1}})["group"].to_list()
+    ['female', 'male']
     """
     refuse_after_fork()
-    frame = expanded_queries(expanded)
-    groups = term_groups(frame["term"].unique().to_list(), lexicon, stemmer=stemmer)
-    hits = frame.with_columns(
-        group=pl.col("term").replace_strict(groups, default=None, return_dtype=pl.String)
-    )
-    return GenderedTerms(hits.filter(pl.col("group").is_not_null()), frame["query_id"].n_unique(), len(frame))
-
-
-def term_groups(
-    terms: Iterable[str], lexicon: Source = "rekabsaz2020", *, stemmer: str | Stem | None = None
-) -> dict[str, str]:
-    """The group of each term that belongs to one; see :func:`gendered_terms`."""
-    stem = _stem(stemmer)
     words: dict[str, dict[str, None]] = {}
     prefixes: list[tuple[str, str]] = []
     for group, entries in as_lexicon(lexicon).groups.items():
         for entry in entries:
             if entry.endswith("*"):
                 prefixes.append((entry[:-1], group))
-            elif (term := stem(entry)) is not None:
+            elif (term := entry if stem is None else stem(entry)) is not None:
                 words.setdefault(term, {})[group] = None
-    result: dict[str, str] = {}
-    for term in terms:
-        groups = words.get(term) or {group: None for prefix, group in prefixes if term.startswith(prefix)}
-        if groups:
-            result[term] = "/".join(groups)
-    return result
 
+    def groups(term: str) -> str | None:
+        known = words.get(term) or {group: None for prefix, group in prefixes if term.startswith(prefix)}
+        return "/".join(known) or None
 
-def _stem(stemmer: str | Stem | None) -> Stem:
-    if stemmer is None:
-        return lambda word: word
-    if callable(stemmer):
-        return stemmer
-    import Stemmer
-
-    try:
-        return Stemmer.Stemmer(stemmer).stemWord
-    except KeyError as error:
-        names = ", ".join(Stemmer.algorithms())
-        raise InputError(f"there is no stemmer {stemmer!r}; one of {names}") from error
+    frame = expanded_queries(expanded)
+    by_term = {term: groups(term) for term in frame["term"].unique()}
+    named = pl.col("term").replace_strict(by_term, return_dtype=pl.String)
+    return frame.with_columns(group=named).filter(pl.col("group").is_not_null())
 
 
 def expanded_queries(x: Any) -> pl.DataFrame:
@@ -556,49 +425,31 @@ def expanded_queries(x: Any) -> pl.DataFrame:
     """
     if isinstance(x, Mapping):
         rows = [(query, term, float(weight)) for query, terms in x.items() for term, weight in terms.items()]
-        return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
-    table = read_table(x, {name: (name,) for name in COLUMNS}, layouts=[COLUMNS])
+        schema = dict(zip(COLUMNS, (pl.String, pl.String, pl.Float64), strict=True))
+        return pl.DataFrame(rows, schema=schema, orient="row")
+    table = read_table(x, {name: (name,) for name in COLUMNS}, layouts=[list(COLUMNS)])
     return pl.DataFrame([table.ids("query_id"), table.texts("term"), table.numbers("weight")])
-
-
-def write_expanded(expanded: Any, path: str | PathLike[str]) -> None:
-    """Write ``query_id<TAB>term<TAB>weight``, whole or not at all."""
-    frame = expanded_queries(expanded)
-    with writing(Path(path)) as file:
-        file.write(frame.write_csv(include_header=False, separator="\t", quote_style="never").encode())
 
 
 def side_by_side(
     before: pl.DataFrame,
     after: pl.DataFrame,
-    groups: Mapping[str, str],
+    gendered: set[str],
     queries: pl.DataFrame | None = None,
     *,
-    top: int | None = 10,
+    top: int = 10,
 ) -> pl.DataFrame:
-    """The queries with gendered terms in either expansion, those that lost most weight of them first.
-
-    Parameters
-    ----------
-    before, after
-        Expanded queries: ``query_id``, ``term``, ``weight``.
-    groups
-        The group of each term that belongs to one.
-    queries
-        Their texts, if known.
-    top
-        How many at most; None for all.
-    """
+    """The queries with gendered terms in either expansion, those that lost most weight of them first."""
     texts = {} if queries is None else dict(queries.select("query_id", "text").iter_rows())
     rows = []
     was, now = _by_query(before), _by_query(after)
     for query, terms in was.items():
         sides = [terms, now.get(query, [])]
-        weights = [[weight for term, weight in side if term in groups] for side in sides]
+        weights = [[weight for term, weight in side if term in gendered] for side in sides]
         if any(weights):
             removed = sum(weights[0]) - sum(weights[1])
             shown = (
-                " ".join(f"[{term} {weight:.3f}]" if term in groups else term for term, weight in side)
+                " ".join(f"[{term} {weight:.3f}]" if term in gendered else term for term, weight in side)
                 for side in sides
             )
             rows.append((query, texts.get(query, ""), *shown, removed))

@@ -205,8 +205,26 @@ def parse_limits(limit: Any) -> list[Condition]:
             raise InputError(
                 f"{condition}: {measure.NAME} cannot be a limit; {', '.join(names[:-1])} and {names[-1]} can"
             )
-        conditions.append(measure.limited(condition))
+        conditions.append(_checked(condition, measure))
     return conditions
+
+
+def _checked(condition: Condition, measure: Any) -> Condition:
+    """The condition as a limit on one list; refused where it cannot be one."""
+    if is_sum(measure) and not measure.LINEAR:  # the size of a sum: LIWC
+        condition = replace(condition, absolute=True)
+    if measure.params.get("cutoff") is None:
+        raise InputError(f"{condition}: no order changes it over the whole list; add a cut-off: @10")
+    refused, instead = getattr(measure, "LIMIT_REFUSED", ("", ""))
+    if refused and condition.absolute:
+        raise InputError(f"{condition}: its sign is known; write MinSkew@10>=-0.2 or MaxSkew@10<=0.2")
+    if condition.absolute:
+        refused, instead = ">", "limit it from above with <="
+    if refused and condition.op.startswith(refused):
+        raise InputError(f"{condition}: {instead}")
+    if condition.absolute and not condition.holds(0.0):
+        raise InputError(f"{condition}: an absolute value is never below 0; the smallest bound is <=0")
+    return condition
 
 
 def _can_be_limit(measure: Measure) -> bool:

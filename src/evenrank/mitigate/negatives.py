@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from itertools import islice
+from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -21,18 +19,17 @@ import polars as pl
 import xxhash
 
 from evenrank.data.docs import Docs, open_docs
-from evenrank.data.files import raw_blocks, refuse_input, writing
-from evenrank.data.formats import is_parquet, json_objects, read_table_file
-from evenrank.data.read import is_path, path_of, read_qrels, read_queries, read_table
+from evenrank.data.files import refuse_input, writing
+from evenrank.data.read import path_of, read_qrels, read_queries, read_table
 from evenrank.data.runs import read_run
 from evenrank.data.schema import DOC_ID, QUERY_ID
-from evenrank.errors import InputError, check_choice, check_whole, is_whole
+from evenrank.errors import InputError, check_choice, check_whole
 from evenrank.measures.document_bias import document_bias
 from evenrank.measures.lists import Floats
 from evenrank.show.numbers import counted
 
-Form = Literal["ids", "triplet", "n-tuple", "labeled-pair", "labeled-list"]
-"""Forms of a file: document ids, or texts as sentence-transformers calls its forms."""
+Form = Literal["ids", "triplet", "n-tuple"]
+"""Forms of a file: ids of queries and documents, or texts as sentence-transformers reads them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,90 +46,81 @@ class Negatives:
     wanted
         How many were asked for.
     left_out
-        Why queries have none, or fewer, and how many; and, once texts are written, how many documents
-        have none, the last time.
+        Why queries have none, or fewer, and how many.
     """
 
     frame: pl.DataFrame
     positives: pl.DataFrame
     wanted: int
     left_out: dict[str, int]
-    _of_draw: dict[str, int] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_of_draw", dict(self.left_out))
 
     def pairs(self) -> pl.DataFrame:
         """Query and document ids, as `train_ranker` takes them."""
         return self.frame.select("query_id", "doc_id")
 
-    def by_query(self) -> pl.DataFrame:
-        """One row for each query: query_id, `positives` and `negatives`, lists of document ids."""
-        lists = [
-            frame.group_by("query_id", maintain_order=True).agg(pl.col("doc_id").alias(name))
-            for name, frame in (("positives", self.positives), ("negatives", self.frame))
-        ]
-        return lists[0].join(lists[1], on="query_id", how="inner", maintain_order="right").sort("query_id")
+    def examples(
+        self, form: Form = "n-tuple", docs: Any = None, queries: Any = None
+    ) -> tuple[list[dict[str, Any]], dict[str, int]]:
+        """The examples in one of the forms; why documents or queries are left out, and how many.
 
-    def rows(self, form: Form, docs: Any = None, queries: Any = None) -> Iterator[dict[str, Any]]:
-        """The examples as objects of one of the forms.
-
-        ``ids`` has one object for each query; ``n-tuple`` and ``labeled-list`` have one for each relevant
-        document (n-tuple: only of queries with as many negatives as were asked for), ``triplet`` one for
-        each relevant document and negative, ``labeled-pair`` one for each document of a query, relevant or
-        not. Documents without a text are left out, and counted in `left_out`. All queries have to be among
-        `queries`; with ``ids`` these may be left out.
+        ``ids`` has one for each negative, and needs no texts. ``n-tuple`` has one for each relevant document
+        of a query that has as many negatives as were asked for, ``triplet`` one for each relevant document
+        and negative. All queries have to be among `queries`.
         """
         check_choice("form", form, get_args(Form))
-        self.left_out.clear()
-        self.left_out.update(self._of_draw)
-        table = self.by_query()
-        if form == "ids" and docs is not None:
-            raise InputError("the form ids holds no texts; leave docs out")
-        if form != "ids" and (docs is None or queries is None):
+        if form == "ids":
+            return self.pairs().to_dicts(), {}
+        if docs is None or queries is None:
             raise InputError("texts are written: give docs and queries, or the form ids")
-        requested = {} if queries is None else dict(read_queries(queries).iter_rows())
-        if queries is not None and (lacking := [each for each in table["query_id"] if each not in requested]):
+        requested = dict(read_queries(queries).iter_rows())
+        positives, negatives = _doc_ids(self.positives), _doc_ids(self.frame)
+        if lacking := [query_id for query_id in negatives if query_id not in requested]:
             some = f"{counted(len(lacking), 'query has', 'queries have')} no text, such as {lacking[0]!r}"
             raise InputError(f"{some}; add what is lacking to the queries", path=path_of(queries))
-        if form == "ids":
-            yield from table.iter_rows(named=True)
-            return
         wanted = pl.concat([self.frame["doc_id"], self.positives["doc_id"]]).unique().to_list()
         texts = open_docs(docs).texts(wanted)
         if not texts:
             raise InputError("the collection has none of the documents; check that it belongs to the run")
-        if lost := len(wanted) - len(texts):
-            self.left_out["documents without a text (left out)"] = lost
+        rows: list[dict[str, Any]] = []
         short = 0
-        for query_id, positives, negatives in table.iter_rows():
-            good, against = ([texts[each] for each in ids if each in texts] for ids in (positives, negatives))
-            short += len(against) < self.wanted
-            yield from _shaped(form, requested[query_id], good, against, self.wanted)
-        if short and form == "n-tuple":
-            self.left_out.pop(_few(self.wanted), None)
-            self.left_out[f"queries with fewer than {self.wanted} negatives (not written as n-tuple)"] = short
+        for query_id in sorted(negatives):
+            good, bad = ([texts[x] for x in ids[query_id] if x in texts] for ids in (positives, negatives))
+            short += len(bad) < self.wanted
+            for positive in good:
+                example = {"query": requested[query_id], "positive": positive}
+                if form == "triplet":
+                    rows += [{**example, "negative": text} for text in bad]
+                elif len(bad) == self.wanted:
+                    rows.append(example | {f"negative_{place}": text for place, text in enumerate(bad, 1)})
+        left_out = {"documents without a text": len(wanted) - len(texts)}
+        if form == "n-tuple":
+            left_out[f"queries with fewer than {self.wanted} negatives (not written as n-tuple)"] = short
+        return rows, {why: count for why, count in left_out.items() if count}
 
     def write(
         self, path: str | os.PathLike[str], *, form: Form = "n-tuple", docs: Any = None, queries: Any = None
-    ) -> int:
-        """Write the examples as JSONL or, by the name's ending, Parquet; returns how many there are."""
+    ) -> dict[str, int]:
+        """Write the examples as JSONL or, by the name's ending, Parquet.
+
+        Returns the number of ``examples``, and why documents or queries are left out, and how many.
+        """
         target = Path(path)
         sources = (each.path if isinstance(each, Docs) else path_of(each) for each in (docs, queries))
         refuse_input(target, *sources, what="the examples")
-        rows = list(self.rows(form, docs, queries))
+        rows, left_out = self.examples(form, docs, queries)
         if not rows:
-            lacking = f"{self.wanted} negatives with a text" if form == "n-tuple" else "texts of both kinds"
-            raise InputError(
-                f"there is nothing to write: no query with the text of a relevant document has {lacking}",
-                path=target,
-            )
+            reasons = "; ".join(f"{why}: {count:,}" for why, count in left_out.items())
+            raise InputError(f"there is nothing to write ({reasons})", path=target)
         with writing(target) as file:
             if target.suffix == ".parquet":
                 pl.DataFrame(rows).write_parquet(file)
             else:
                 file.writelines((json.dumps(row, ensure_ascii=False) + "\n").encode() for row in rows)
-        return len(rows)
+        return {"examples": len(rows), **left_out}
+
+
+def _doc_ids(frame: pl.DataFrame) -> dict[str, list[str]]:
+    return dict(frame.group_by("query_id", maintain_order=True).agg("doc_id").iter_rows())
 
 
 def negatives(
@@ -205,14 +193,10 @@ def negatives(
     sizes = result.group_by("query_id").len()["len"]
     left_out = {
         "queries without candidates": requested - len(sizes),
-        _few(n): int((sizes < n).sum()),
+        f"queries with fewer than {n} candidates": int((sizes < n).sum()),
     }
     positives = good.join(result, on="query_id", how="semi", maintain_order="left")
     return Negatives(result, positives, n, {why: count for why, count in left_out.items() if count})
-
-
-def _few(n: int) -> str:
-    return f"queries with fewer than {n} candidates (all are used)"
 
 
 def _chosen(open_: pl.DataFrame, most: int, n: int, seed: int) -> pl.DataFrame:
@@ -250,63 +234,12 @@ def _most_first(bias: Floats) -> npt.NDArray[np.int64]:
     return np.argsort(level, kind="stable")
 
 
-def _shaped(
-    form: str, query: str, positives: list[str], against: list[str], wanted: int
-) -> Iterator[dict[str, Any]]:
-    """The examples of one query; none where no relevant document has a text."""
-    if form == "labeled-pair":  # not by positive: each pair of query and document is there once
-        labelled = [(text, 1) for text in positives] + [(text, 0) for text in against if positives]
-        yield from ({"query": query, "docs": text, "label": label} for text, label in labelled)
-        return
-    for positive in positives:
-        if form == "triplet":
-            yield from ({"query": query, "positive": positive, "negative": each} for each in against)
-        elif form == "labeled-list":
-            yield {"query": query, "docs": [positive, *against], "labels": [1] + [0] * len(against)}
-        elif len(against) == wanted:
-            named = {f"negative_{place}": each for place, each in enumerate(against, 1)}
-            yield {"query": query, "positive": positive, **named}
-
-
-def _is_id(value: Any) -> bool:
-    return isinstance(value, str) or is_whole(value)
-
-
 def negative_pairs(source: Any) -> pl.DataFrame:
-    """Pairs ``query_id, doc_id`` out of a table of them, or of lists of ids that `Negatives.write` wrote.
+    """Pairs ``query_id, doc_id`` out of a table of them, such as the form ids of `Negatives.write`.
 
     The third column, ``line``, says where in its file each was read; null where there are no lines.
     """
-    listed = _listed(source) if is_path(source) else None
-    if listed is not None:
-        return listed
     names = {"query_id": QUERY_ID, "doc_id": DOC_ID}
     table = read_table(source, names, layouts=[list(names)])
     lines = pl.lit(None) if table.line is None else table.line + pl.int_range(pl.len())
     return pl.DataFrame([table.ids(name) for name in names]).with_columns(line=lines.cast(pl.Int64))
-
-
-def _listed(path: Any) -> pl.DataFrame | None:
-    """Pairs out of a file of lists, JSONL or Parquet; None if it is another table."""
-    objects: Iterator[tuple[int | None, dict[str, Any]]]
-    if is_parquet(path):
-        objects = ((None, row) for row in read_table_file(path).frame.iter_rows(named=True))
-    elif any(block.data.lstrip()[:1] == b"{" for block in islice(raw_blocks(path), 1)):
-        objects = ((number, row) for number, row, _ in json_objects(path))
-    else:
-        return None
-    rows: list[tuple[str, str, int | None]] = []
-    for number, row in objects:
-        if "query_id" in row and "doc_id" in row and not rows:
-            return None
-        named = row.get("negatives")
-        if "query_id" not in row or not isinstance(named, list) or not all(map(_is_id, named)):
-            problem = "an object needs query_id and negatives, a list of document ids"
-            if "query" in row:
-                problem = "holds texts, not ids; write it with --ids"
-            raise InputError(problem, path=path, line=number)
-        rows += [(str(row["query_id"]), str(each), number) for each in named]
-    if not rows:
-        raise InputError("there are no negatives in it", path=path)
-    columns = {"query_id": pl.String, "doc_id": pl.String, "line": pl.Int64}
-    return pl.DataFrame(rows, schema=columns, orient="row")

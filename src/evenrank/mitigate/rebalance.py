@@ -1,4 +1,4 @@
-"""Published re-rankers for the shares of groups, as baselines: DetGreedy and its kin, FA*IR, interpolation.
+"""Published re-rankers for the shares of groups, as baselines: DetGreedy and its kin, and FA*IR.
 
 S. C. Geyik, S. Ambler and K. Kenthapadi, Fairness-Aware Ranking in Search & Recommendation Systems with
 Application to LinkedIn Talent Search, KDD 2019, Algorithms 1 to 3. M. Zehlike et al., FA*IR: A Fair Top-k
@@ -7,44 +7,39 @@ Ranking Algorithm, CIKM 2017, Algorithm 2.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Unpack
+from math import ceil, floor
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 import polars as pl
-from numba import njit
-from numpy.typing import NDArray
 
-from evenrank.errors import InputError, check_choice
+from evenrank.errors import InputError, check_choice, check_number, check_whole
 from evenrank.measures.groups import GroupMeasure, Groups
 from evenrank.measures.inputs import Inputs, MeasureInputs
-from evenrank.measures.lists import Floats, Ints
+from evenrank.measures.lists import Floats
 from evenrank.measures.parity import FAIR, adjusted_alpha, minimum_counts
 from evenrank.measures.skew import NDKL
 from evenrank.mitigate._solver.lists import INFEASIBLE, KEPT, MOVED
 from evenrank.mitigate.base import LAMBDAS, from_nothing, reordered_run
-from evenrank.mitigate.rescoring import interpolate
 
-Bools = NDArray[np.bool_]
 GREEDY = ("detgreedy", "detcons", "detrelaxed", "detconstsort")
 REBALANCERS = (*GREEDY, "fair")
-METHODS = (*REBALANCERS, "interpolate")
 MISSED, NO_TARGET = "missed", "no target"
-_AT, _ALPHA = 10, 0.1
-_FINE = 10**6  # shares are fractions with no larger denominator, so that products fit 64 bits
+_MAX_DENOMINATOR = 10**6
 
 
 def rebalance(
     run: Any,
     method: str = "detconstsort",
     *,
-    at: int = _AT,
+    at: int = 10,
     target: str | Mapping[str, float] | None = None,
-    strength: float | None = None,
+    strength: float = 1.0,
     group: str | None = None,
-    alpha: float = _ALPHA,
+    alpha: float = 0.1,
     candidates: int = 100,
     tally: Any = None,
     **given: Unpack[MeasureInputs],
@@ -52,8 +47,8 @@ def rebalance(
     """Re-rank so that every prefix of the top shows groups in the shares they should have.
 
     These are the published methods to compare :func:`constrain` with. They look at one prefix after the
-    other and prove nothing about usefulness. What comes back is a run, with a report that says which queries
-    cannot have the shares, because a group runs out of documents.
+    other and prove nothing about usefulness. The result is a run, with a report that says which queries
+    cannot have the shares, because a group has too few documents.
 
     Parameters
     ----------
@@ -61,28 +56,27 @@ def rebalance(
         The run to re-rank.
     method
         ``detgreedy``: of the groups below their minimum ⌊k·p⌋ in the first k, the one whose next document
-        stands highest; where none is, the highest of those below ⌈k·p⌉. ``detcons``: then the group whose
+        ranks highest; where none is, the highest of those below ⌈k·p⌉. ``detcons``: then the group whose
         maximum binds soonest, least ⌈k·p⌉/p. ``detrelaxed``: that rounded up, the highest among equals.
         ``detconstsort``: minimums alone, each document moved up as far as those it passes can wait. ``fair``:
         FA*IR, one group (`group`) against the rest; in each prefix at least as many of it as the binomial
-        test at `alpha`, corrected for the number of prefixes, asks for. ``interpolate``: λ = `strength`, see
-        :func:`interpolate`; it looks at words and at no target.
+        test at `alpha` requires, corrected for the number of prefixes.
     at
-        How many ranks are filled; what is left follows in its order.
+        How many ranks are filled; the remaining documents follow in their order.
     target
         Target shares: ``list``, ``collection``, ``equal`` or ``{group: share}``; without it the table of
         `targets`, else ``list``.
     strength
-        How far to go from the shares in the list (0) to the target (1, the default); of ``fair``, the part of
-        the target share that is asked for; of ``interpolate`` λ, 0.5 unless given.
+        How far to go from the shares in the list (0) to the target (1); of ``fair``, the part of the target
+        share that is required.
     group, alpha
         For ``fair``: the group that is not to fall short, of two the first unless named; and the significance
         of its test.
     candidates
         How many documents from the top may move.
     labels, tally, targets and others
-        As for :func:`evenrank.measure`. Documents without a group keep their ranks; for ``fair`` they are of
-        the rest.
+        As for :func:`evenrank.measure`. Documents without a group keep their ranks; for ``fair`` they belong
+        to the rest.
 
     Examples
     --------
@@ -91,120 +85,85 @@ def rebalance(
     >>> rebalance(run, "detgreedy", labels=groups, target="equal")["doc_id"].to_list()
     ['a', 'c', 'b', 'd']
     """
-    check_choice("method", method, METHODS)
-    if method == "interpolate":
-        inputs = Inputs.open({"the run": run}, tally=tally, **given)
-        return _interpolated(inputs, 0.5 if strength is None else strength, candidates)
-    config = RebalanceConfig(method, at, target, group, alpha, candidates)
+    check_choice("method", method, REBALANCERS)
     inputs = Inputs.open({"the run": run}, tally=tally, **given)
-    return rebalanced(inputs, config, 1.0 if strength is None else strength)
+    return rebalance_inputs(
+        inputs,
+        method,
+        at=at,
+        target=target,
+        strength=strength,
+        group=group,
+        alpha=alpha,
+        candidates=candidates,
+    )
 
 
-@dataclass(frozen=True)
-class RebalanceConfig:
-    """A method and what it is told; see :func:`rebalance`."""
-
-    method: str
-    at: int = _AT
-    target: Any = None
-    group: str | None = None
-    alpha: float = _ALPHA
-    candidates: int = 100
-
-    def __post_init__(self) -> None:
-        for name, value in (("at", self.at), ("candidates", self.candidates)):
-            if value < 1:
-                raise InputError(f"{name} is {value!r}, but must be at least 1")
-
-    def measure(self) -> GroupMeasure:
-        """The measure whose targets these are."""
-        if self.method == "fair":
-            built: GroupMeasure = FAIR(target=self.target, group=self.group, alpha=self.alpha)
-            return built
-        return NDKL(target=self.target)
-
-
-def rebalanced(inputs: Inputs, config: RebalanceConfig, strength: float = 1.0) -> Rebalanced:
-    """As :func:`rebalance`, of the one run of inputs that are open."""
-    if not 0 <= strength <= 1:
-        raise InputError(f"strength is {strength!r}, but must be between 0 and 1")
+def rebalance_inputs(
+    inputs: Inputs,
+    method: str,
+    *,
+    at: int = 10,
+    target: Any = None,
+    strength: float = 1.0,
+    group: str | None = None,
+    alpha: float = 0.1,
+    candidates: int = 100,
+) -> Rebalanced:
+    """As :func:`rebalance`, for the one run of opened inputs."""
+    check_whole("at", at)
+    check_whole("candidates", candidates)
+    check_number("strength", strength, most=1)
     (frame,) = inputs.runs.values()
-    measure = config.measure()
+    measure: GroupMeasure = NDKL(target=target)
+    if method == "fair":
+        measure = FAIR(target=target, group=group, alpha=alpha)
     inputs.check([measure])
-    view = Groups(inputs, [measure], depth=config.candidates)
+    view = Groups(inputs, [measure], depth=candidates)
     view.check()
     lists = view.lists(frame)
     shown = lists.counts()
     if shown.dtype.kind == "f":
-        raise InputError(f"{config.method} counts documents that show one group; these labels are shares")
-    code = np.where(shown.any(axis=1), shown.argmax(axis=1), -1)
-    lengths = np.minimum(lists.lengths, config.candidates)
+        raise InputError(f"{method} counts documents that show one group; these labels are shares")
+    codes = np.split(np.where(shown.any(axis=1), shown.argmax(axis=1), -1), lists.starts[1:])
     targets = measure.targets(lists)
-    order = np.arange(frame.height)
-    first = np.flatnonzero(frame["rank"].to_numpy() == 1)
-    if config.method == "fair":
-        protected = measure.group(lists.groups)
-        shares = targets[:, protected] * strength
-        result = by_test(
-            code == protected, lists.starts, lengths, shares, config.at, config.alpha, first, order
-        )
-        names = [lists.groups[protected] if lacking else None for lacking in result[:, 2]]
-    else:
-        groups = len(lists.groups)
-        codes = np.split(code, lists.starts[1:])
-        mixed = np.array([_mixed(*each, strength) for each in zip(targets, codes, strict=True)])
-        result, lacking = by_shares(
-            config.method, code, lists.starts, lengths, mixed, groups, config.at, first, order
-        )
-        names = [", ".join(np.array(lists.groups)[row]) or None for row in lacking]
-    status = np.select(
-        [result[:, 2] < 0, result[:, 2] > 0, result[:, 0] > 0, _moved(order != np.arange(len(order)), first)],
-        [NO_TARGET, INFEASIBLE, MISSED, MOVED],
-        KEPT,
-    )
-    report = pl.DataFrame(
-        {
-            "query_id": lists.query_ids,
-            "status": pl.Series(status, dtype=pl.String),
-            "too_few": result[:, 0],
-            "too_many": result[:, 1],
-            "lacking": pl.Series(names, dtype=pl.String),
-        }
-    )
     facts = {
-        "method": config.method,
-        "at": config.at,
+        "method": method,
+        "at": at,
         "target": view.target_of(measure),
         "strength": strength,
-        "candidates": config.candidates,
+        "candidates": candidates,
     }
-    if config.method == "fair":
-        facts |= {"group": lists.groups[protected], "alpha": config.alpha}
+    protected = 0
+    if method == "fair":
+        protected = measure.group(lists.groups)
+        facts |= {"group": lists.groups[protected], "alpha": alpha}
+    order = np.arange(frame.height)
+    rows = []
+    for first, code, target_shares in zip(
+        np.flatnonzero(frame["rank"].to_numpy() == 1), codes, targets, strict=True
+    ):
+        groups = code[:candidates].tolist()
+        if method == "fair":
+            share = float(target_shares[protected]) * strength
+            result = _by_test([g == protected for g in groups], protected, share, at, alpha)
+        else:
+            result = _by_shares(method, groups, _mixed_shares(target_shares, code, strength), at)
+        order[first : first + len(groups)] = first + np.array(result.order)
+        lacking = ", ".join(lists.groups[g] for g in result.lacking) or None
+        rows.append((result.status, result.too_few, result.too_many, lacking))
+    schema = {"status": pl.String, "too_few": pl.Int64, "too_many": pl.Int64, "lacking": pl.String}
+    report = pl.DataFrame(rows, schema, orient="row").insert_column(0, lists.query_ids.alias("query_id"))
     return Rebalanced.of(reordered_run(frame, order), report, facts)
 
 
-def _mixed(target: Floats, code: Ints, strength: float) -> Floats:
-    """The share of each group that is asked for; NaN where there is no target, or nothing to share."""
+def _mixed_shares(target: Floats, code: Any, strength: float) -> list[Fraction] | None:
+    """The share that each group should have; None without a target or without any labelled document."""
     held = np.bincount(code[code >= 0], minlength=len(target))
     if not held.any() or np.isnan(target).any():
-        return np.full(len(target), np.nan)
-    return (1 - strength) * held / held.sum() + strength * target
-
-
-def _moved(moved: Bools, first: Ints) -> Bools:
-    """For each list, whether a document has moved."""
-    return np.logical_or.reduceat(moved, first)
-
-
-def _interpolated(inputs: Inputs, strength: float, candidates: int) -> Rebalanced:
-    (frame,) = inputs.runs.values()
-    missing: Any = inputs.missing
-    built = interpolate(frame, inputs.tally, strength, candidates=candidates, missing=missing)
-    first = np.flatnonzero(frame["rank"].to_numpy() == 1)
-    moved = _moved((built["doc_id"] != frame["doc_id"]).to_numpy(), first)
-    status = pl.Series("status", np.where(moved, MOVED, KEPT), dtype=pl.String)
-    report = pl.DataFrame([frame["query_id"].gather(first), status])
-    return Rebalanced.of(built, report, {"method": "interpolate", "strength": strength})
+        return None
+    mixed = (1 - strength) * held / held.sum() + strength * target
+    return [Fraction(share).limit_denominator(_MAX_DENOMINATOR) for share in mixed.tolist()]
 
 
 class Rebalanced(pl.DataFrame):
@@ -241,14 +200,10 @@ class Rebalanced(pl.DataFrame):
 class Rebalancing:
     """A published re-ranker in a sweep: strengths go from the shares in the list to the target."""
 
-    run: pl.DataFrame
+    name: str
     inputs: Inputs
-    config: RebalanceConfig
-    given: list[float] | None
-
-    @property
-    def name(self) -> str:
-        return self.config.method
+    settings: Mapping[str, Any]
+    given: Sequence[float] | None
 
     def strengths(self) -> list[float]:
         """Those given, or tenths."""
@@ -257,249 +212,130 @@ class Rebalancing:
     def apply(self, strength: float) -> pl.DataFrame:
         """The run, re-ranked toward the target."""
         if strength == 0:
-            return self.run
-        seen = self.inputs.of_runs({"the run": self.run}, background=self.inputs.background)
-        return pl.DataFrame(rebalanced(seen, self.config, strength))
+            return self.inputs.runs["the run"]
+        return pl.DataFrame(rebalance_inputs(self.inputs, self.name, strength=strength, **self.settings))
 
 
-# The loops: which document at each rank.
+class _Filled(NamedTuple):
+    """A list in its new order; prefixes with too few and too many of a group; groups short of documents."""
+
+    order: list[int]
+    too_few: int = 0
+    too_many: int = 0
+    lacking: Sequence[int] = ()
+    has_target: bool = True
+
+    @property
+    def status(self) -> str:
+        if not self.has_target:
+            return NO_TARGET
+        if self.lacking:
+            return INFEASIBLE
+        if self.too_few:
+            return MISSED
+        return KEPT if self.order == sorted(self.order) else MOVED
 
 
-def by_shares(
-    method: str,
-    code: Ints,
-    starts: Ints,
-    lengths: Ints,
-    shares: Floats,
-    groups: int,
-    at: int,
-    first: Ints,
-    order: Ints,
-) -> tuple[Ints, Bools]:
-    """Fill `order` so that the first ranks show the shares, by one of the methods of Geyik et al.
-
-    `code` is the group of each entry, −1 for none; `shares` are lists × groups, NaN for none; lists begin at
-    `starts` there and at `first` in `order`.
-    For each list: prefixes with too few of a group, with too many, and how many groups have too few
-    documents (−1: no shares); and which groups these are.
-    """
-    above, below = np.zeros((len(shares), groups), np.int64), np.ones((len(shares), groups), np.int64)
-    known = np.asarray(np.isfinite(shares).all(axis=1))
-    for row, column in zip(*np.nonzero(known[:, None] & (shares > 0)), strict=True):
-        near = Fraction(shares[row, column]).limit_denominator(_FINE)
-        above[row, column], below[row, column] = near.numerator, near.denominator
-    values = np.zeros((len(shares), 3), np.int64)
-    values[:, 2] = np.where(known, 0, -1)
-    lacking = np.zeros((len(shares), groups), np.bool_)
-    which = GREEDY.index(method)
-    _fill(which, code, starts, lengths, known, above, below, at, first, order, values, lacking)
-    return values, lacking
+def _by_shares(method: str, groups: list[int], shares: list[Fraction] | None, at: int) -> _Filled:
+    """Fill the first ranks by one of the methods of Geyik et al.; `groups` has −1 for no group."""
+    if shares is None:
+        return _Filled([*range(len(groups))], has_target=False)
+    places = [i for i, g in enumerate(groups) if g >= 0]
+    slots = sum(place < at for place in places)
+    queues = [[i for i in places if groups[i] == g] for g in range(len(shares))]
+    fill = _det_const_sort if method == "detconstsort" else _det_greedy
+    picked = fill(method, queues, shares, slots)
+    order = [*range(len(groups))]
+    rest = sorted({*places} - {*picked})
+    for place, document in zip(places, picked + rest, strict=True):
+        order[place] = document
+    counts = [0] * len(shares)
+    too_few = too_many = 0
+    for k, document in enumerate(picked, 1):
+        counts[groups[document]] += 1
+        too_few += any(count < floor(k * p) for count, p in zip(counts, shares, strict=True))
+        too_many += any(count > ceil(k * p) for count, p in zip(counts, shares, strict=True))
+    lacking = [g for g, p in enumerate(shares) if len(queues[g]) < floor(slots * p)]
+    return _Filled(order, too_few, too_many, lacking)
 
 
-def by_test(
-    member: Bools,
-    starts: Ints,
-    lengths: Ints,
-    shares: Floats,
-    at: int,
-    alpha: float,
-    first: Ints,
-    order: Ints,
-) -> Ints:
-    """Fill `order` by FA*IR; for each list as for :func:`by_shares`, none of them with too many."""
-    values = np.zeros((len(shares), 3), np.int64)
-    needed = np.zeros((len(shares), at), np.int64)
-    tables: dict[tuple[int, float], Ints] = {}
-    for row, (share, n) in enumerate(zip(shares.tolist(), lengths.tolist(), strict=True)):
-        if np.isnan(share):
-            values[row, 2] = -1
-        elif share > 0:
-            ranks = min(n, at)
-            if (ranks, share) not in tables:
-                level = adjusted_alpha(ranks, share, alpha)
-                tables[ranks, share] = minimum_counts(ranks, share, level)
-            needed[row, :ranks] = tables[ranks, share]
-    _fill_fair(member, starts, lengths, needed, first, order, values)
-    return values
+def _det_greedy(method: str, queues: list[list[int]], shares: list[Fraction], slots: int) -> list[int]:
+    """DetGreedy, DetCons and DetRelaxed (Geyik et al., Algorithms 1 and 2): the document at each rank."""
+    counts = [0] * len(shares)
+    picked: list[int] = []
 
+    def place(g: int) -> int:
+        return queues[g][counts[g]]
 
-@njit(nogil=True, cache=True)
-def _next_of_group(code: Ints, start: int, n: int, groups: int) -> tuple[Ints, Ints]:
-    """The first document of each group, and for each document the next of its group; −1 if none."""
-    head = np.full(groups, -1)
-    following = np.full(n, -1)
-    for i in range(n - 1, -1, -1):
-        g = code[start + i]
-        if g >= 0:
-            following[i] = head[g]
-            head[g] = i
-    return head, following
+    def urgency(g: int, k: int) -> Fraction | int:
+        if method == "detgreedy":
+            return 0
+        due = ceil(k * shares[g]) / shares[g]
+        return due if method == "detcons" else ceil(due)
 
-
-@njit(nogil=True, cache=True)
-def _greedy(
-    kind: int, head: Ints, following: Ints, above: Ints, below: Ints, slots: int, picked: Ints
-) -> None:
-    """DetGreedy, DetCons and DetRelaxed (Geyik et al., Algorithms 1 and 2): which document at each place."""
-    groups = len(head)
-    count = np.zeros(groups, np.int64)
     for k in range(1, slots + 1):
-        best = -1
-        for g in range(groups):
-            if head[g] >= 0 and count[g] < k * above[g] // below[g] and (best < 0 or head[g] < head[best]):
-                best = g
-        if best < 0:
-            for g in range(groups):
-                most = -(-k * above[g] // below[g])
-                if head[g] < 0 or count[g] >= most:
-                    continue
-                if best < 0:
-                    best = g
-                    continue
-                held = -(-k * above[best] // below[best])
-                if kind == 1:  # ⌈k·p⌉ / p as fractions, multiplied crosswise
-                    mine, theirs = most * below[g] * above[best], held * below[best] * above[g]
-                elif kind == 2:
-                    mine, theirs = -(-most * below[g] // above[g]), -(-held * below[best] // above[best])
-                else:
-                    mine, theirs = 0, 0
-                if mine < theirs or (mine == theirs and head[g] < head[best]):
-                    best = g
-        if best < 0:  # those that should come next have run out
-            for g in range(groups):
-                if head[g] >= 0 and (best < 0 or head[g] < head[best]):
-                    best = g
-        picked[k - 1] = head[best]
-        head[best] = following[head[best]]
-        count[best] += 1
+        left = [g for g, queue in enumerate(queues) if counts[g] < len(queue)]
+        below_minimum = [g for g in left if counts[g] < floor(k * shares[g])]
+        below_maximum = [g for g in left if counts[g] < ceil(k * shares[g])]
+        if below_minimum or not below_maximum:  # groups that should come next may have run out
+            best = min(below_minimum or left, key=place)
+        else:
+            best = min((urgency(g, k), place(g), g) for g in below_maximum)[2]
+        picked.append(place(best))
+        counts[best] += 1
+    return picked
 
 
-@njit(nogil=True, cache=True)
-def _sorted(head: Ints, following: Ints, above: Ints, below: Ints, slots: int, picked: Ints) -> None:
-    """DetConstSort (Geyik et al., Algorithm 3): which document at each place.
+def _det_const_sort(_: str, queues: list[list[int]], shares: list[Fraction], slots: int) -> list[int]:
+    """DetConstSort (Geyik et al., Algorithm 3): the document at each rank.
 
-    A document that has to be among the first k goes to the first free place, then up past those that may
+    A document that has to be among the first k goes to the first free rank, then up past those that may
     wait: the one it passes, now at rank s + 1, must not be due before. Documents are compared by their given
-    ranks, so that equal scores stand in one order. Goes one place beyond the last, as published.
+    ranks, so that equal scores have one order. Goes one rank beyond the last, as published.
     """
-    groups = len(head)
-    count = np.zeros(groups, np.int64)
-    placed = np.full(slots + groups + 1, -1)
-    due = np.zeros(slots + groups + 1, np.int64)
-    free = 0
-    while free <= slots:
-        k = -1
-        for g in range(groups):
-            if head[g] >= 0 and above[g] > 0:
-                when = -(-(count[g] + 1) * below[g] // above[g])
-                if k < 0 or when < k:
-                    k = when
-        if k < 0:
+    counts = [0] * len(shares)
+    picked: list[int] = []
+    due: list[int] = []
+    while len(picked) <= slots:
+        waiting = [g for g, p in enumerate(shares) if p > 0 and counts[g] < len(queues[g])]
+        if not waiting:
             break
-        while free < len(placed):
-            best = -1
-            for g in range(groups):
-                rises = head[g] >= 0 and above[g] > 0 and (count[g] + 1) * below[g] <= k * above[g]
-                if rises and (best < 0 or head[g] < head[best]):
-                    best = g
-            if best < 0:
-                break
-            placed[free], due[free] = head[best], k
-            s = free
-            while s > 0 and due[s - 1] >= s + 1 and placed[s - 1] > placed[s]:
-                placed[s - 1], placed[s] = placed[s], placed[s - 1]
+        k = min(ceil((counts[g] + 1) / shares[g]) for g in waiting)
+        rising = [g for g in waiting if counts[g] < floor(k * shares[g])]
+        for g in sorted(rising, key=lambda g: queues[g][counts[g]]):
+            picked.append(queues[g][counts[g]])
+            due.append(k)
+            counts[g] += 1
+            s = len(picked) - 1
+            while s > 0 and due[s - 1] >= s + 1 and picked[s - 1] > picked[s]:
+                picked[s - 1], picked[s] = picked[s], picked[s - 1]
                 due[s - 1], due[s] = due[s], due[s - 1]
                 s -= 1
-            head[best] = following[head[best]]
-            count[best] += 1
-            free += 1
-    while free < slots:  # groups that should not be there at all, by rank
-        best = -1
-        for g in range(groups):
-            if head[g] >= 0 and (best < 0 or head[g] < head[best]):
-                best = g
-        placed[free] = head[best]
-        head[best] = following[head[best]]
-        free += 1
-    picked[:slots] = placed[:slots]
+    rest = sorted(i for g, queue in enumerate(queues) for i in queue[counts[g] :])
+    return (picked + rest)[:slots]
 
 
-@njit(nogil=True, cache=True)
-def _fill(
-    kind: int,
-    code: Ints,
-    starts: Ints,
-    lengths: Ints,
-    known: Bools,
-    above: Ints,
-    below: Ints,
-    at: int,
-    first: Ints,
-    order: Ints,
-    found: Ints,
-    lacking: Bools,
-) -> None:
-    """Every list in turn: its order, how many prefixes lack or exceed what they should show."""
-    groups = above.shape[1]
-    for q in range(len(starts)):
-        if not known[q]:
-            continue
-        start, n = starts[q], lengths[q]
-        head, following = _next_of_group(code, start, n, groups)
-        places = np.flatnonzero(code[start : start + n] >= 0)
-        slots = int((places < at).sum())
-        supply = np.zeros(groups, np.int64)
-        for place in places:
-            supply[code[start + place]] += 1
-        for g in range(groups):
-            lacking[q, g] = supply[g] < slots * above[q, g] // below[q, g]
-            found[q, 2] += lacking[q, g]
-        picked = np.empty(slots, np.int64)
-        if kind == 3:
-            _sorted(head, following, above[q], below[q], slots, picked)
-        else:
-            _greedy(kind, head, following, above[q], below[q], slots, picked)
-        taken = np.zeros(n, np.bool_)
-        count = np.zeros(groups, np.int64)
-        for k in range(1, slots + 1):
-            document = picked[k - 1]
-            taken[document] = True
-            order[first[q] + places[k - 1]] = first[q] + document
-            count[code[start + document]] += 1
-            few = many = False
-            for g in range(groups):
-                few |= count[g] < k * above[q, g] // below[q, g]
-                many |= count[g] > -(-k * above[q, g] // below[q, g])
-            found[q, 0] += few
-            found[q, 1] += many
-        rest = slots
-        for place in places:
-            if not taken[place]:
-                order[first[q] + places[rest]] = first[q] + place
-                rest += 1
-
-
-@njit(nogil=True, cache=True)
-def _fill_fair(
-    member: Bools, starts: Ints, lengths: Ints, needed: Ints, first: Ints, order: Ints, found: Ints
-) -> None:
+def _by_test(member: list[bool], group: int, share: float, at: int, alpha: float) -> _Filled:
     """FA*IR (Zehlike et al., Algorithm 2): the higher of two queues, unless the group falls short."""
-    for q in range(len(starts)):
-        if found[q, 2] < 0:
-            continue
-        start, n = starts[q], lengths[q]
-        slots = min(n, needed.shape[1])
-        inside = np.flatnonzero(member[start : start + n])
-        outside = np.flatnonzero(~member[start : start + n])
-        found[q, 2] = len(inside) < needed[q, slots - 1]
-        i = o = 0
-        for k in range(n):
-            must = k < slots and i < needed[q, k] and i < len(inside)
-            if must or o == len(outside) or (i < len(inside) and inside[i] < outside[o]):
-                document = inside[i]
-                i += 1
-            else:
-                document = outside[o]
-                o += 1
-            order[first[q] + k] = first[q] + document
-            found[q, 0] += k < slots and i < needed[q, k]
+    n = len(member)
+    slots = min(n, at)
+    if np.isnan(share):
+        return _Filled([*range(n)], has_target=False)
+    needed = [0] * n
+    if share > 0:
+        needed[:slots] = minimum_counts(slots, share, adjusted_alpha(slots, share, alpha)).tolist()
+    inside = [i for i in range(n) if member[i]]
+    outside = [i for i in range(n) if not member[i]]
+    lacking = [group] if len(inside) < needed[slots - 1] else []
+    order: list[int] = []
+    too_few = placed = 0
+    for k in range(n):
+        is_due = placed < needed[k] and placed < len(inside)
+        others = k - placed
+        if is_due or others == len(outside) or (placed < len(inside) and inside[placed] < outside[others]):
+            order.append(inside[placed])
+            placed += 1
+        else:
+            order.append(outside[others])
+        too_few += k < slots and placed < needed[k]
+    return _Filled(order, too_few, 0, lacking)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -111,7 +110,6 @@ class Rescoring:
     """
 
     name: Literal["interpolate", "penalty"]
-    run: pl.DataFrame
     inputs: Inputs
     bias: Any
     given: Sequence[float] | None
@@ -121,26 +119,20 @@ class Rescoring:
         """Those given, λ by tenths, or w of a tenth to five times the mean spread of scores within a list."""
         if self.given is not None or self.name == "interpolate":
             return from_nothing(self.given or LAMBDAS)
-        spread: Any = self.run.group_by("query_id").agg(pl.col("score").std())["score"].mean()
-        return [0.0, *(float(f"{each * (spread or 1.0):.3g}") for each in _WEIGHTS)]
-
-    @cached_property
-    def _top(self) -> pl.DataFrame:
-        return self.run.filter(pl.col("rank") <= self.candidates)
-
-    @cached_property
-    def _sizes(self) -> Floats:
-        """How one-sided each candidate is."""
-        return run_bias(
-            self.inputs.of_runs({"the run": self._top}, background=self.inputs.background), self.bias
+        spread: Any = (
+            self.inputs.runs["the run"].group_by("query_id").agg(pl.col("score").std())["score"].mean()
         )
+        return [0.0, *(float(f"{each * (spread or 1.0):.3g}") for each in _WEIGHTS)]
 
     def apply(self, strength: float) -> pl.DataFrame:
         """The run, its candidates re-ranked by their bias as the measure sees it."""
+        run = self.inputs.runs["the run"]
         if strength == 0:
-            return self.run
+            return run
+        top = run.filter(pl.col("rank") <= self.candidates)
+        inputs = self.inputs.of_runs({"the run": top}, background=self.inputs.background)
         rescored = _mixed if self.name == "interpolate" else _lowered
-        return _resorted(self.run, rescored(self._top, self._sizes, strength), self.candidates)
+        return _resorted(run, rescored(top, run_bias(inputs, self.bias), strength), self.candidates)
 
 
 def _mixed(top: pl.DataFrame, sizes: Floats, strength: float) -> Floats:

@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 
 from evenrank import stats
-from evenrank.errors import InputError
 from evenrank.show.grid import Grid, Recorded
 from evenrank.show.numbers import DASH, PLAIN, counted, interval, level, number, p_phrase, p_value
 
@@ -53,9 +52,6 @@ class TradeOff(Recorded):
         on `queries`: what it is worth has to be seen on others.
     queries
         The queries that have both a bias and a utility, over which everything is computed.
-    less_bias_significant
-        Whether the chosen setting has significantly less bias than the unmitigated run (paired t-test, Holm's
-        correction over the settings); False where that cannot be tested, None where that run is chosen.
     trained
         The ranker whose plain training made the first point; None where that is no trained ranker's.
     """
@@ -67,12 +63,23 @@ class TradeOff(Recorded):
     chosen: Point
     queries: tuple[str, ...]
     lower_is_fairer: bool = True
-    less_bias_significant: bool | None = None
     trained: str | None = None
     confidence: float = 0.95
 
     def __iter__(self) -> Iterator[Point]:
         return iter(self.points)
+
+    @property
+    def less_bias_significant(self) -> bool | None:
+        """Whether the chosen setting has significantly less bias than the unmitigated run.
+
+        By a paired t-test with Holm's correction over the settings; False where that cannot be tested, None
+        where the unmitigated run is chosen.
+        """
+        if self.chosen.bias_change is None:
+            return None
+        p = self.chosen.bias_p_holm
+        return p is not None and p < 1 - self.confidence
 
     def frame(self) -> pl.DataFrame:
         """One row for each setting."""
@@ -98,7 +105,7 @@ class TradeOff(Recorded):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON knows it, without the runs; an infinite bound is none."""
+        """JSON-ready dict without the runs; the strength of the first point is null."""
         points = self.frame().drop("method").to_dicts()
         points[0]["strength"] = None
         return {
@@ -112,8 +119,9 @@ class TradeOff(Recorded):
         }
 
     def remarks(self) -> list[str]:
-        """What has to be known of the points marked none and chosen, in a line each."""
+        """Notes on the points marked none and chosen, and over what all is computed."""
         lines = []
+        over = counted(len(self.queries), "query", "queries")
         if self.trained is not None:
             lines.append(
                 f"none: the run as {self.trained} re-ranks it after plain training, not as it was given"
@@ -121,92 +129,56 @@ class TradeOff(Recorded):
         if self.less_bias_significant is False:
             p, way = self.chosen.bias_p_holm, "lower" if self.lower_is_fairer else "higher"
             if p is None:
-                over = counted(len(self.queries), "query", "queries")
                 lines.append(f"chosen: whether its {self.bias} is {way} by chance cannot be tested on {over}")
             else:
                 lines.append(
                     f"chosen: its {self.bias} is not significantly {way} than at none ({p_phrase(p)}, Holm)"
                 )
-        return lines
+        return [*lines, f"{self.method}, {over}"]
 
     def grid(self) -> Grid:
         """A row for each setting."""
-        return curves_grid([self])
-
-    def __str__(self) -> str:
-        over = counted(len(self.queries), "query", "queries")
-        title = f"{self.method}: {self.bias} against {self.utility}, {over}"
-        return "\n".join([title, self.grid().text(), *self.remarks()])
-
-
-def curves_grid(curves: Sequence[TradeOff]) -> Grid:
-    """The settings of one curve or of several; a single one needs no column for its method."""
-    first, several = curves[0], len(curves) > 1
-    between = f"{level(first.confidence)} interval"
-    heads = ["strength", first.bias, between, first.utility, between, "change", "p (Holm)", ""]
-    rows = []
-    for curve in curves:
-        for point in curve:
-            none = point is curve.points[0]
-            marks = [*(["front"] if point.front else []), *(["chosen"] if point is curve.chosen else [])]
+        between = f"{level(self.confidence)} interval"
+        heads = ["strength", self.bias, between, self.utility, between, "change", "p (Holm)", ""]
+        rows = []
+        for point in self.points:
+            first = point is self.points[0]
+            marks = [*(["front"] if point.front else []), *(["chosen"] if point is self.chosen else [])]
             change = None if point.change is None else point.change.difference
             row = [
-                "none" if none else f"{point.strength:.3g}",
+                "none" if first else f"{point.strength:.3g}",
                 number(point.bias.value, ".3f"),
                 interval(point.bias.low, point.bias.high, PLAIN) or DASH,
                 number(point.utility.value, ".3f"),
                 interval(point.utility.low, point.utility.high, PLAIN) or DASH,
-                "" if none else number(change),
-                "" if none else p_value(point.p_holm),
+                "" if first else number(change),
+                "" if first else p_value(point.p_holm),
                 " ".join(marks),
             ]
-            rows.append([curve.method, *row] if several else row)
-    return Grid(["method", *heads] if several else heads, rows)
+            rows.append(row)
+        return Grid(heads, rows)
 
-
-def curves_remarks(curves: Sequence[TradeOff]) -> list[str]:
-    """What is said of all curves once, and what is said of some with the method's name before it."""
-    lines = [curve.remarks() for curve in curves]
-    shared = [line for line in lines[0] if all(line in each for each in lines)]
-    own = [
-        f"{curve.method}, {line}"
-        for curve, each in zip(curves, lines, strict=True)
-        for line in each
-        if line not in shared
-    ]
-    over = [f"{curve.method}, {counted(len(curve.queries), 'query', 'queries')}" for curve in curves]
-    return [*shared, *own, *over]
+    def __str__(self) -> str:
+        return "\n".join([f"{self.bias} against {self.utility}", self.grid().text(), *self.remarks()])
 
 
 def _columns(prefix: str, change: stats.Comparison | None, p_holm: float | None) -> dict[str, float | None]:
-    """A change as columns of a frame; empty for the first point, which has changed from nothing."""
+    """A change as columns of a frame; empty for the first point."""
     names = {"difference": "difference", "difference_low": "low", "difference_high": "high", "p": "p"}
     result = {prefix + name: getattr(change, part, None) for name, part in names.items()}
     return {**result, f"{prefix}p_holm": p_holm}
 
 
-def one_front(curves: Sequence[TradeOff]) -> list[TradeOff]:
-    """The curves with one Pareto front over all their points; they have to share measures and queries."""
-    if len({(curve.bias, curve.utility) for curve in curves}) > 1:
-        raise InputError("the trade-offs have different measures; they cannot have one front")
-    if len({frozenset(curve.queries) for curve in curves}) > 1:
-        raise InputError("the trade-offs are over different queries; sweep their methods together")
-    together = [point for curve in curves for point in curve.points]
-    rows = []
-    for curve in curves:
-        fairer = -1.0 if curve.lower_is_fairer else 1.0
-        points = tuple(replace(p, front=undominated(p, together, fairer)) for p in curve.points)
-        rows.append(replace(curve, points=points, chosen=points[curve.points.index(curve.chosen)]))
-    return rows
+def compare_points(points: Sequence[Point], confidence: float, fairer: float) -> list[Point]:
+    """The points with their changes from the first, Holm's correction, and the Pareto front.
 
-
-def compared(points: list[Point], confidence: float) -> list[Point]:
-    """Each point's utility and bias beside those of the first, each with Holm's correction."""
+    `fairer` is 1 where high bias values are good, else −1.
+    """
     first, others = points[0], points[1:]
     useful = [stats.paired(p.utilities, first.utilities, confidence=confidence) for p in others]
     biased = [stats.paired(p.biases, first.biases, confidence=confidence) for p in others]
     adjusted = (stats.holm([change.p for change in changes]) for changes in (useful, biased))
-    return [
+    compared = [
         first,
         *(
             replace(p, change=change, p_holm=p_holm, bias_change=bias_change, bias_p_holm=bias_p_holm)
@@ -215,25 +187,20 @@ def compared(points: list[Point], confidence: float) -> list[Point]:
             )
         ),
     ]
+    values = [(fairer * (p.bias.value or 0.0), p.utility.value or 0.0) for p in compared]
+    return [
+        replace(p, front=not any(f >= fair and u >= use and (f > fair or u > use) for f, u in values))
+        for p, (fair, use) in zip(compared, values, strict=True)
+    ]
 
 
-def undominated(point: Point, points: Sequence[Point], fairer: float) -> bool:
-    def worth(p: Point) -> tuple[float, float]:
-        return fairer * (p.bias.value or 0.0), p.utility.value or 0.0
-
-    fair, useful = worth(point)
-    return not any(
-        f >= fair and u >= useful and (f > fair or u > useful) for f, u in (worth(p) for p in points)
-    )
-
-
-def chosen_of(points: Sequence[Point], alpha: float, tolerance: float | None, fairer: float) -> Point:
+def choose_point(points: Sequence[Point], alpha: float, tolerance: float | None, fairer: float) -> Point:
     """The last point on the front with less bias, before utility falls significantly or beyond the tolerance.
 
-    A loss that cannot be tested counts as one that is significant.
+    A loss that cannot be tested counts as significant.
     """
     first = points[0]
-    reached, whole = first, first.utility.value or 0.0
+    chosen, whole = first, first.utility.value or 0.0
     for point in points[1:]:
         lost = 0.0 if point.change is None else -(point.change.difference or 0.0)
         if tolerance is not None:
@@ -243,12 +210,5 @@ def chosen_of(points: Sequence[Point], alpha: float, tolerance: float | None, fa
         if not kept:
             break
         if point.front and fairer * ((point.bias.value or 0.0) - (first.bias.value or 0.0)) > 0:
-            reached = point
-    return reached
-
-
-def is_significant(chosen: Point, alpha: float) -> bool | None:
-    """Whether the bias of the chosen point, which is less, is so by more than chance; None for the first."""
-    if chosen.bias_change is None:
-        return None
-    return chosen.bias_p_holm is not None and chosen.bias_p_holm < alpha
+            chosen = point
+    return chosen

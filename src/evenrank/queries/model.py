@@ -213,12 +213,6 @@ class StaticClassifier:
             ) from error
 
 
-def rounded(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
-    """Weights as :meth:`StaticClassifier.save` keeps them: in 255 steps for each column."""
-    scale = np.maximum(np.abs(weights).max(0), 1e-9) / 127
-    return (np.rint(weights / scale).astype(np.float32) * scale.astype(np.float32)).astype(np.float32)
-
-
 class LexiconClassifier:
     """A query with more female words and names is female, with more male ones male, without any neutral.
 

@@ -21,8 +21,10 @@ from evenrank.auditing.running import default_measures
 from evenrank.auditing.verdict import headline_measure
 from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure, interpretation, is_bias, meaning
-from evenrank.measures.document_groups import (
+from evenrank.measures.exposure import AWRF
+from evenrank.measures.groups import (
     CROSS,
+    Groups,
     Targets,
     crossed_name,
     listed_groups,
@@ -30,8 +32,6 @@ from evenrank.measures.document_groups import (
     ordered_groups,
     read_targets,
 )
-from evenrank.measures.exposure import AWRF
-from evenrank.measures.groups import Groups
 from evenrank.measures.inputs import Inputs
 from evenrank.measures.lists import WHOLE_LIST, RankedLists, Words, views_of
 from evenrank.measures.parse import parse
@@ -262,7 +262,7 @@ def _shares(targets: Targets) -> dict[str, float]:
 
 def _with_attributes(inputs: Inputs, attributes: Sequence[Mapping[str, str]]) -> Inputs | None:
     """The list with groups by attribute; None where nothing is said."""
-    given: dict[str, dict[str, dict[str, float]]] = {}
+    given: dict[str, dict[str, str]] = {}
     names: set[str] = set()
     for rank, of in enumerate(attributes):
         mine = [crossed_name(name).lower() for name in of]
@@ -271,7 +271,7 @@ def _with_attributes(inputs: Inputs, attributes: Sequence[Mapping[str, str]]) ->
         names.update(mine)
         for name, group in zip(mine, normal_groups(of.values()), strict=True):
             if group is not None:
-                given.setdefault(str(rank), {})[name] = {group: 1.0}
+                given.setdefault(str(rank), {})[name] = group
     if len(names) > ATTRIBUTES:
         raise InputError(f"the results have {len(names)} attributes; at most {ATTRIBUTES} are measured")
     return Inputs(runs=inputs.runs, given={"labels": given}) if given else None

@@ -38,10 +38,7 @@ _SPECIAL = {
     "λ": r"$\lambda$",
     "†": r"$^{\dagger}$",
 }
-_RAISED = dict(zip("ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ", "abcdefghijklmnoprstuvwxyz", strict=True)) | {
-    "†": r"\dagger",
-    "*": "*",
-}
+_RAISED = {"†": r"\dagger", "*": "*"}
 _MARKS = f"[{''.join(_RAISED)}]"
 _MATHS = re.compile(rf"[<>=]? ?\[?[+−-]?\d[\d.,e%+−\[\] -]*{_MARKS}*")
 

@@ -115,13 +115,11 @@ def figures(result: Any) -> list[Figure]:
 @told.register
 def _(found: Measurements) -> Told:
     runs = counted(len(found.runs), "run")
-    lines = [*found.remarks(), *(note for m in found for note in m.notes), *found.cautions]
-    if found.pairs:
-        runs += f", {counted(len(found.pairs), 'comparison')} of pairs"
+    lines = [*(note for m in found for note in m.notes), *found.cautions]
     names = list(dict.fromkeys(str(m.measure) for m in found))
     rows: list[list[str]] = []
     for run, row in found.runs.items():
-        rows.append([run, *(printed_value(m) + found.marks(m) for m in row), _queries(row)])
+        rows.append([run, *(printed_value(m) for m in row), _queries(row)])
         if any(m.low is not None for m in row):
             rows.append(["", *(Small(printed_bounds(m)) for m in row), ""])
     return Told(f"{runs}, {', '.join(names)}", Grid(["run", *names, "queries"], rows), (), _once(lines))
@@ -159,8 +157,7 @@ def _(found: TradeOff) -> Told:
     )
     chosen = f"{found.bias} {bias}, {found.utility} {useful} as chosen"
     said = f"{found.method}: {'no setting chosen' if last is first else chosen}"
-    remarks = [*found.remarks(), counted(len(found.queries), "query", "queries")]
-    return Told(said, found.grid(), (), remarks)
+    return Told(said, found.grid(), (), found.remarks())
 
 
 @figures.register

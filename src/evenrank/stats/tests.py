@@ -163,8 +163,9 @@ def paired(
         ranks = rankdata(np.abs(nonzero))
         effect = float(ranks @ np.sign(nonzero) / ranks.sum())
         return replace(result, p=float(outcome.pvalue), effect=effect, statistic=float(outcome.statistic))
-    if not is_constant(d):
-        result = replace(result, effect=result.difference / float(np.std(d, ddof=1)))
+    spread = float(np.std(d, ddof=1))
+    if spread > 0 and not is_constant(d):
+        result = replace(result, effect=result.difference / spread)
     if test == "permutation":
         return replace(result, p=share_of_sign_flips(d, draws, seed), statistic=result.difference)
     if result.effect is None:

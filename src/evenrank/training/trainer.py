@@ -76,7 +76,7 @@ def train_ranker(
         not among the candidates keep the score that the first stage gives them, as far as it is known.
     negative_pairs
         Pairs ``query_id, doc_id`` to draw the negatives from, instead of the candidates: a table, a file, or
-        one that ``evenrank mitigate negatives --ids`` wrote.
+        one that ``evenrank mitigate negatives --form ids`` wrote.
     seed
         Decides the dev queries, first weights, negatives and their order.
     options

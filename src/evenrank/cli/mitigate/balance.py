@@ -1,29 +1,26 @@
-"""`evenrank mitigate balance`: judgments in which both genders stand equally close to their documents."""
+"""`evenrank mitigate balance`: a training set that treats female and male queries alike."""
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from evenrank.cli.common import Format, deliver, genders_or_predicted, note
+from evenrank.cli.common import Format, genders_or_predicted, note
 from evenrank.errors import InputError
-
-if TYPE_CHECKING:
-    from evenrank.mitigate.balance import Balanced, Filled
-
-
-class Method(StrEnum):
-    matching = "matching"
-    bins = "bins"
 
 
 class By(StrEnum):
     matching = "matching"
     generation = "generation"
+    judgments = "judgments"
+
+
+class Method(StrEnum):
+    matching = "matching"
+    bins = "bins"
 
 
 class Range(StrEnum):
@@ -32,41 +29,23 @@ class Range(StrEnum):
 
 
 def balance_command(
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="A folder for the data set.")],
-    scores: Annotated[
-        list[str] | None,
+    index: Annotated[str, typer.Option(metavar="IDX", help="An index of the collection.")],
+    queries: Annotated[str, typer.Option(metavar="FILE", help="The training queries.")],
+    qrels: Annotated[str, typer.Option(metavar="FILE", help="Their judgments.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="A new folder for the set.")],
+    by: Annotated[
+        By,
         typer.Option(
-            metavar="FILE",
-            help="query_id, score, optionally doc_id, with a header. Give two files for female, then male "
-            "queries.",
+            help="Leave out queries without a counterpart, add generated counterparts, or add pairs of "
+            "generated queries whose documents read alike."
         ),
-    ] = None,
+    ] = By.matching,
     genders: Annotated[
         str | None,
-        typer.Option(metavar="FILE|predict", help="Gender of each query, if there is one file of scores."),
-    ] = None,
-    index: Annotated[
-        Path | None,
-        typer.Option(metavar="IDX", help="An index to compute the scores with, from --queries and --qrels."),
-    ] = None,
-    queries: Annotated[str | None, typer.Option(metavar="FILE", help="The queries, to be reduced.")] = None,
-    qrels: Annotated[str | None, typer.Option(metavar="FILE", help="The judgments, to be reduced.")] = None,
-    triples: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Training triples (JSONL with query_id), to be reduced."),
-    ] = None,
-    by: Annotated[
-        By, typer.Option(help="Leave out real queries, or add generated ones and leave none out.")
-    ] = By.matching,
-    generated: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="For --by generation: queries from `evenrank generate`."),
-    ] = None,
-    generated_genders: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Their genders.", show_default="predicted")
+        typer.Option(metavar="FILE|predict", help="Matching, generation: gender of each training query."),
     ] = None,
     method: Annotated[
-        Method, typer.Option(help="Pair queries one to one, or balance bins.")
+        Method, typer.Option(help="Matching, generation: pair queries one to one, or balance bins.")
     ] = Method.matching,
     caliper: Annotated[
         float | None,
@@ -76,121 +55,114 @@ def balance_command(
     ] = None,
     bins: Annotated[int, typer.Option(min=1, help="Bins of equal width.")] = 9,
     range_: Annotated[Range, typer.Option("--range", help="What the bins span.")] = Range.pooled,
+    generated: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Generation, judgments: queries from `evenrank generate`."),
+    ] = None,
+    generated_genders: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Their genders.", show_default="predicted")
+    ] = None,
+    ratio: Annotated[
+        float,
+        typer.Option(
+            help="Judgments: how many queries to add, as a share of the pairs judged relevant: above 0, at "
+            "most 1."
+        ),
+    ] = 0.25,
+    reuse: Annotated[
+        bool, typer.Option("--reuse", help="Judgments: match the document of a male query several times.")
+    ] = False,
+    dictionary: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Judgments: the 22 characteristics (.dic).", show_default="open"),
+    ] = None,
     seed: Annotated[
-        int, typer.Option(min=0, help="Seed of the draw from the bins and, by generation, of negatives.")
+        int, typer.Option(min=0, help="Seed of the draw from bins, and of negatives in triples.")
     ] = 0,
     with_genders: Annotated[
-        bool, typer.Option("--with-genders", help="Also write genders and scores (kept.tsv, added.tsv).")
+        bool, typer.Option("--with-genders", help="Also write what reveals genders (genders.tsv).")
     ] = False,
     form: Annotated[Format, typer.Option("--format", help="How the summary is printed.")] = Format.table,
 ) -> None:
-    """Make the queries of both genders equally close to their relevant documents.
+    """Balance judgments between female and male queries.
 
-    Queries without a counterpart of the other gender are left out or, by generation, get a generated one.
     Writes queries, judgments and triples that any trainer can read, and report.json. Genders are written only
     on request.
 
-        evenrank mitigate balance --scores gamma.tsv --genders genders.tsv --qrels qrels.txt -o even
-        evenrank mitigate balance --by generation --generated made.tsv --index idx --queries queries.tsv \
-            --qrels qrels.txt --genders predict -o even
+        evenrank mitigate balance --index idx --queries q.tsv --qrels qrels.txt --genders predict -o even
+        evenrank mitigate balance --by judgments --generated made.tsv --index idx --queries q.tsv \\
+            --qrels qrels.txt -o even
     """
-    from evenrank.mitigate.balance import association_scores, balance
-    from evenrank.mitigate.training_sets import refuse_folder_of
-
-    settings: dict[str, Any] = {
-        "method": method.value,
-        "caliper": caliper,
-        "bins": bins,
-        "range": range_.value,
-        "seed": seed,
-    }
-    refuse_folder_of(output, queries, qrels, triples, generated, generated_genders, genders, *(scores or []))
-    labels = genders_or_predicted(genders, queries)
-    if by is By.generation:
-        if generated is None or index is None or queries is None or qrels is None or labels is None or scores:
-            raise InputError(
-                "--by generation computes the scores itself: give --generated, --index, --queries, --qrels "
-                "and --genders, and leave --scores out"
-            )
-        _fill(
-            generated, generated_genders, index, queries, qrels, triples, labels, settings,
-            output, with_genders, form,
-        )  # fmt: skip
-        return
-    if generated is not None or generated_genders is not None:
-        raise InputError("--generated and --generated-genders are for --by generation")
-    given: list[Any] = list(scores or [])
-    if index is not None:
-        if given or queries is None or qrels is None:
-            raise InputError("--index computes the scores, from --queries and --qrels; leave --scores out")
-        given = [association_scores(index, queries, qrels)]
-    if not 1 <= len(given) <= 2:
-        raise InputError("give --scores once with --genders, or twice: female queries, then male")
-    even = balance(*given, genders=labels, ids=_ids(queries, qrels), **settings)
-    files = even.write(output, queries=queries, qrels=qrels, triples=triples, genders=with_genders)
-    _delivered(even, files, form)
-
-
-def _ids(queries: str | None, qrels: str | None) -> list[str] | None:
-    """The ids of all queries that are to be reduced; None if only scores are given."""
-    from evenrank.data.read import read_qrels, read_queries
-
-    if queries is not None:
-        return read_queries(queries)["query_id"].to_list()
-    return None if qrels is None else read_qrels(qrels)["query_id"].unique(maintain_order=True).to_list()
-
-
-def _fill(
-    generated: str,
-    generated_genders: str | None,
-    index: Path,
-    queries: str,
-    qrels: str,
-    triples: str | None,
-    genders: Any,
-    settings: dict[str, Any],
-    output: Path,
-    with_genders: bool,
-    form: Format,
-) -> None:
-    """Add generated queries, and write the data set."""
-    from evenrank.mitigate.balance import association_scores, fill
-    from evenrank.queries.generated import read_generated
+    from evenrank.cli.rendering import print_found
+    from evenrank.mitigate.balance.training_set import refuse_filled
     from evenrank.rankers.index import Index
 
-    searched, built = Index.open(index), read_generated(generated)
-    filled = fill(
-        association_scores(searched, queries, qrels),
-        built,
-        genders=genders,
-        generated_scores=association_scores(searched, built.texts(), built.qrels()),
+    refuse_filled(output)
+    if by is not By.matching and generated is None:
+        raise InputError(f"--by {by.value} adds generated queries; give --generated")
+    if by is not By.judgments and genders is None:
+        raise InputError(f"--by {by.value} compares female with male queries; give --genders")
+    searched = Index.open(index)
+    if by is By.judgments:
+        from evenrank.data.read import read_qrels
+        from evenrank.mitigate.balance.judgments import even_judgments
+
+        size = int((read_qrels(qrels)["relevance"] > 0).sum())
+        result: Any = even_judgments(
+            generated,
+            searched.docs,
+            genders=generated_genders,
+            ratio=ratio,
+            size=size,
+            reuse=reuse,
+            source=dictionary,
+        )
+    else:
+        settings = {
+            "method": method.value,
+            "caliper": caliper,
+            "bins": bins,
+            "range": range_.value,
+            "seed": seed,
+        }
+        result = _levelled(
+            searched, queries, qrels, genders_or_predicted(genders, queries), generated, generated_genders,
+            by is By.generation, settings,
+        )  # fmt: skip
+    files = result.write(output, queries, qrels, index=searched, genders=with_genders, seed=seed)
+    if by is not By.matching and generated_genders is None:
+        note(f"generated queries: {result.provenance['genders of generated queries']}")
+    print_found(result, form, None)
+    note("written: " + ", ".join(str(each) for each in files))
+
+
+def _levelled(
+    index: Any,
+    queries: str,
+    qrels: str,
+    genders: Any,
+    generated: str | None,
+    generated_genders: str | None,
+    by_generation: bool,
+    settings: dict[str, Any],
+) -> Any:
+    """The training set in which both genders are equally close to their documents."""
+    from evenrank.data.read import read_genders, read_queries
+    from evenrank.mitigate.balance.matching import association_scores, balance, fill
+    from evenrank.queries.generated import read_generated
+
+    requested = read_queries(queries)
+    labels = read_genders(genders).join(requested, on="query_id", how="semi", maintain_order="left")
+    scores = association_scores(index, requested, qrels)
+    if not by_generation:
+        return balance(scores, labels, **settings)
+    made = read_generated(generated)
+    made_scores = association_scores(index, made.texts(), made.qrels())
+    return fill(
+        scores,
+        made,
+        genders=labels,
+        generated_scores=made_scores,
         generated_genders=generated_genders,
         **settings,
     )
-    files = filled.write(
-        output,
-        queries=queries,
-        qrels=qrels,
-        triples=triples,
-        index=searched,
-        genders=with_genders,
-        seed=settings["seed"],
-    )
-    if generated_genders is None:
-        note(f"generated queries: {filled.provenance['genders of generated queries']}")
-    _delivered(filled, files, form)
-
-
-def _delivered(even: Balanced | Filled, files: list[Path], form: Format) -> None:
-    """Print what has changed."""
-    from evenrank.cli.rendering import render_grid
-
-    if form is Format.json:
-        deliver(json.dumps(even.report(), indent=2, allow_nan=False), None)
-    elif form is Format.csv:
-        deliver(even.frame().write_csv(), None)
-    else:
-        grid = even.grid()
-        remarks = ["pairs: a query and one of its relevant documents", *even.remarks()]
-        deliver(render_grid(form, grid.headings, grid.rows, remarks=remarks), None)
-    note("written: " + ", ".join(str(each) for each in files))

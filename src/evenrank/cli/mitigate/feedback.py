@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from evenrank.cli import options
-from evenrank.cli.common import Format, Tokenizer, deliver, note, progress_bar, split_names
+from evenrank.cli.common import Format, deliver, progress_bar, split_names
 from evenrank.errors import InputError
-
-if TYPE_CHECKING:
-    from evenrank.mitigate.feedback import FeedbackSweep
 
 
 def feedback_command(
@@ -35,9 +31,6 @@ def feedback_command(
         ),
     ] = None,
     lexicon: options.Lexicon = None,
-    tokenizer: Annotated[
-        Tokenizer | None, typer.Option(help="How text becomes words.", show_default="words")
-    ] = None,
     tally: options.TallyFile = None,
     dictionary: options.Dictionary = None,
     depth: Annotated[int, typer.Option(min=1, help="Length of the final lists.")] = 1000,
@@ -51,9 +44,6 @@ def feedback_command(
     top: Annotated[
         int, typer.Option(min=0, help="How many queries to show beside those of plain feedback.")
     ] = 5,
-    runs_to: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder to write each run and its expanded queries to.")
-    ] = None,
     resamples: Annotated[int, typer.Option(min=0, help="Bootstrap resamples; 0 for no intervals.")] = 2000,
     seed: options.Seed = 0,
     chart: options.Chart = None,
@@ -77,11 +67,6 @@ def feedback_command(
     except ValueError as error:
         raise InputError(f"--lambdas {lambdas!r}: write numbers between commas, as in 0,0.5,1") from error
     name = ranker.removesuffix("+rm3")
-    given: dict[str, Any] = {
-        "lexicon": lexicon,
-        "tokenizer": None if tokenizer is None else tokenizer.value,
-        "tally": tally,
-    }
     with progress_bar("feedback", unit="settings") as progress:
         result = feedback(
             index,
@@ -96,27 +81,13 @@ def feedback_command(
             resamples=resamples or 1,
             seed=seed,
             progress=progress,
-            **given | parse_settings(f"{name}+rm3", setting or []),
+            lexicon=lexicon,
+            tally=tally,
+            **parse_settings(f"{name}+rm3", setting or []),
         )
-    if runs_to is not None:
-        _write_runs(result, runs_to)
     draw(result, chart)
     print_found(result, form, output)
     if top and form is Format.table and output is None:
         pairs = result.side_by_side(result.shown, top=top)
         rows = pairs.select("text", "before", "after").rows()
         deliver(render_grid(form, ["query", "λ = 0", f"λ = {result.shown:g}"], rows, left=3), None)
-
-
-def _write_runs(swept: FeedbackSweep, folder: Path) -> None:
-    """Each step's run and expanded queries."""
-    from evenrank.data.files import make_folder
-    from evenrank.data.runs import write_run
-    from evenrank.mitigate.feedback import write_expanded
-
-    make_folder(folder)
-    for step in swept:
-        name = f"{swept.ranker}+rm3.lambda-{step.lambda_:g}"
-        write_run(step.run, folder / f"{name}.run", name=f"{swept.ranker}+rm3")
-        write_expanded(step.expanded, folder / f"{name}.queries.tsv")
-    note(f"{len(swept.steps)} runs with their expanded queries: {folder}")

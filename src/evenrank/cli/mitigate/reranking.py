@@ -148,7 +148,6 @@ class Method(StrEnum):
     detrelaxed = "detrelaxed"
     detconstsort = "detconstsort"
     fair = "fair"
-    interpolate = "interpolate"
 
 
 @options.takes_inputs
@@ -157,7 +156,7 @@ def rebalance_command(
     output: Annotated[Path, typer.Option("-o", "--output", metavar="RUN", help="File for the new run.")],
     given: options.Collection,
     method: Annotated[
-        Method, typer.Option(help="Of Geyik et al. (det…), FA*IR (fair), or scores mixed with bias.")
+        Method, typer.Option(help="Of Geyik et al. (det…), or FA*IR (fair).")
     ] = Method.detconstsort,
     at: Annotated[int, typer.Option(min=1, help="How many ranks to fill.")] = 10,
     target: Annotated[
@@ -169,14 +168,8 @@ def rebalance_command(
         ),
     ] = None,
     strength: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=1,
-            help="From the shares in the list (0) to the target (1); for interpolate, λ.",
-            show_default="1; λ 0.5",
-        ),
-    ] = None,
+        float, typer.Option(min=0, max=1, help="From the shares in the list (0) to the target (1).")
+    ] = 1.0,
     group: Annotated[str | None, typer.Option(help="For fair: the group that must not fall short.")] = None,
     alpha: Annotated[float, typer.Option(min=0, max=1, help="For fair: significance of its test.")] = 0.1,
     candidates: Annotated[int, typer.Option(min=1, help="How many documents from the top may move.")] = 100,

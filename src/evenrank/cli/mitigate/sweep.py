@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from evenrank.cli import options
-from evenrank.cli.common import Format, deliver, progress_bar, refuse_place, split_names
+from evenrank.cli.common import Format, progress_bar, refuse_place, split_names
 from evenrank.cli.mitigate.reranking import Mode
 from evenrank.errors import InputError
-
-if TYPE_CHECKING:
-    from evenrank.mitigate.tradeoff import TradeOff
 
 
 @options.takes_inputs
@@ -22,15 +18,14 @@ def sweep_command(
     qrels: Annotated[str, typer.Option(metavar="FILE", help="Relevance judgments.")],
     given: options.Collection,
     method: Annotated[
-        list[str] | None,
+        str,
         typer.Option(
             metavar="NAME",
             help="The mitigation to strengthen: constrain, interpolate, penalty, feedback, detgreedy, "
             "detcons, detrelaxed, detconstsort, fair; with --train: negatives, adversary, "
-            "consistency, or a loss. Repeat it to compare several on one front.",
-            show_default="constrain",
+            "consistency, or a loss.",
         ),
-    ] = None,
+    ] = "constrain",
     run: Annotated[str | None, typer.Option(metavar="RUN", help="The run to re-rank, TREC format.")] = None,
     mode: Annotated[
         Mode, typer.Option(help="For constrain: bound the mean over queries, or each query.")
@@ -88,7 +83,6 @@ def sweep_command(
         float | None,
         typer.Option(min=0, max=1, help="Choose by the share of utility lost, instead of by significance."),
     ] = None,
-    alpha: Annotated[float, typer.Option(min=0, max=1, help="Significance of a loss.")] = 0.05,
     confidence: options.Confidence = 0.95,
     resamples: Annotated[int, typer.Option(min=1, help="Bootstrap resamples behind the intervals.")] = 2000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap, and of training.")] = 0,
@@ -105,13 +99,11 @@ def sweep_command(
 
         evenrank mitigate sweep --run bm25.run --docs docs.tsv --qrels qrels.txt
     """
-    from evenrank.mitigate.sweep import sweeps
+    from evenrank.cli.rendering import draw, print_found
+    from evenrank.mitigate.sweep import sweep
 
     if (given.tally is None) == (given.docs is None) and (given.docs is not None or labels is None):
         raise InputError("give either --tally or --docs, or --labels where the bias is about groups")
-    methods = method or ["constrain"]
-    if strengths is not None and len(methods) > 1:
-        raise InputError("--strengths are those of one --method; several have their usual ones")
     read = (run, given.docs, given.tally, given.lexicon, qrels, queries, index, background, labels, targets)
     assigned = (each.partition("=") for each in settings or ())
     vectors = (value.strip() for key, _, value in assigned if key.strip() == "vectors")
@@ -123,11 +115,11 @@ def sweep_command(
     docs, training = given.documents(), None
     if train is not None:
         from evenrank.cli.neural import parsed_settings
-        from evenrank.mitigate.trained import Training
+        from evenrank.mitigate.trained import RetrainSpec
 
         if docs is None or train_queries is None or queries is None or run is None:
             raise InputError("--train needs --docs, --train-queries, and --run and --queries to re-rank")
-        training = Training(
+        training = RetrainSpec(
             train,
             docs,
             train_queries,
@@ -140,10 +132,10 @@ def sweep_command(
         raise InputError("--train-queries, --train-qrels, --train-run and --set belong to --train")
     counted = given.counted()
     with progress_bar("sweeping", unit="settings") as progress:
-        result = sweeps(
-            methods,
+        result = sweep(
             run,
             counted,
+            method=method,
             docs=docs,
             qrels=qrels,
             training=training,
@@ -159,18 +151,13 @@ def sweep_command(
             labels=labels,
             targets=targets,
             tolerance=tolerance,
-            alpha=alpha,
             confidence=confidence,
             resamples=resamples,
             seed=seed,
             progress=progress,
         )
-    if chart is not None:
-        from evenrank.show.charts.tradeoff import tradeoff_figures
-        from evenrank.show.report import write_sheet
-
-        write_sheet(tradeoff_figures(result), chart)
-    deliver(_rendered(result, form, output), output)
+    draw(result, chart)
+    print_found(result, form, output)
     return 0
 
 
@@ -191,21 +178,3 @@ def _numbers(text: str) -> list[float]:
         return [float(each) for each in split_names(text)]
     except ValueError:
         raise InputError(f"--strengths {text!r}: write numbers with commas between them") from None
-
-
-def _rendered(curves: list[TradeOff], form: Format, output: Path | None) -> str:
-    """One curve, or several."""
-    import polars as pl
-
-    from evenrank.cli.rendering import render_grid
-    from evenrank.mitigate.tradeoff import curves_grid, curves_remarks
-
-    if form is Format.csv:
-        return pl.concat([curve.frame() for curve in curves]).write_csv()
-    if form is Format.json:
-        content = [curve.to_dict() for curve in curves]
-        return json.dumps(
-            content if len(content) > 1 else content[0], indent=2, ensure_ascii=False, allow_nan=False
-        )
-    grid = curves_grid(curves)
-    return render_grid(form, grid.headings, grid.rows, remarks=curves_remarks(curves), output=output)

@@ -41,26 +41,18 @@ class Refused(QueryFailed):
 class JSONClient:
     """A client for one server. Used from several threads; nothing it raises shows a secret.
 
-    Redirects are followed on the same host only, so that no other host is told the headers.
+    Redirects are refused, so that no other host gets the headers.
     """
 
-    def __init__(
-        self,
-        headers: Mapping[str, str],
-        *,
-        timeout: float,
-        max_bytes: int = MAX_BYTES,
-        secrets: Secrets | None = None,
-    ) -> None:
+    def __init__(self, headers: Mapping[str, str], *, timeout: float, secrets: Secrets | None = None) -> None:
         self.timeout = timeout
-        self.max_bytes = max_bytes
         self._secrets = secrets or Secrets()
         try:
             self._client = httpx.Client(
                 headers={"Accept": "application/json", "User-Agent": "evenrank", **headers},
                 timeout=timeout,
                 limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
-                verify=_certificates(),
+                verify=ssl.create_default_context(),  # the system's certificates, and those of SSL_CERT_FILE
             )
         except ValueError as error:  # a header that cannot be sent
             raise InputError(f"the headers cannot be sent ({type(error).__name__})") from None
@@ -74,38 +66,26 @@ class JSONClient:
         content = None if body is None else json.dumps(body).encode()
         headers = {} if body is None else {"Content-Type": "application/json"}
         late = f"{place}: no answer within {self.timeout:g} seconds"
+        method = "GET" if content is None else "POST"
         try:
-            for _ in range(4):
-                method = "GET" if content is None else "POST"
-                with self._client.stream(method, url, content=content, headers=headers) as answer:
-                    target = self._redirect(answer, place)
-                    if target is None:
-                        return self._read(answer, place, late)
-                    url = target
+            with self._client.stream(method, url, content=content, headers=headers) as answer:
+                return self._read(answer, place, late)
         except httpx.TimeoutException:
             raise Unavailable(late) from None
         except (httpx.InvalidURL, httpx.UnsupportedProtocol, UnicodeError):
             raise InputError(f"{place}: not a URL that can be asked") from None
         except httpx.HTTPError as error:
             raise _connection_error(error, place) from None
-        raise InputError(f"{place}: redirects in circles")
-
-    def _redirect(self, answer: httpx.Response, place: str) -> str | None:
-        """Return where a GET is redirected to on the same host; None if it is not redirected."""
-        if answer.status_code not in range(300, 400):
-            return None
-        target = answer.next_request
-        if target is not None and answer.request.method == "GET" and _same_host(target.url, answer.url):
-            return str(target.url)
-        location = self._secrets.clean(hidden(answer.headers.get("Location") or "somewhere else"))
-        raise InputError(f"{place}: redirects to {location} ({answer.status_code}); give that address")
 
     def _read(self, answer: httpx.Response, place: str, late: str) -> Any:
         status = answer.status_code
+        if 300 <= status < 400:
+            location = self._secrets.clean(hidden(answer.headers.get("Location") or "somewhere else"))
+            raise InputError(f"{place}: redirects to {location} ({status}); give that address")
         if status in RETRY_STATUS:
             wait = retry_after(answer.headers)
             raise Unavailable(f"{place}: the engine answers {status}", wait=wait)
-        largest = self.max_bytes if status < 300 else _MAX_ERROR_BYTES
+        largest = MAX_BYTES if status < 300 else _MAX_ERROR_BYTES
         end = time.monotonic() + self.timeout
         pieces = bytearray()
         for piece in answer.iter_bytes():
@@ -136,15 +116,6 @@ class JSONClient:
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
-
-
-def _certificates() -> ssl.SSLContext:
-    """Return the system's certificates, and those of SSL_CERT_FILE."""
-    return ssl.create_default_context()
-
-
-def _same_host(one: httpx.URL, other: httpx.URL) -> bool:
-    return (one.scheme, one.host, one.port) == (other.scheme, other.host, other.port)
 
 
 def _connection_error(error: httpx.HTTPError, place: str) -> Exception:

@@ -6,13 +6,12 @@ import json
 import re
 import string
 from dataclasses import asdict, dataclass, field
-from functools import partial
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 from evenrank.data.schema import BODY, DOC_ID, TITLE, show
-from evenrank.errors import InputError, check_whole
-from evenrank.rankers.remote.http import FATAL_STATUS, MAX_BYTES, JSONClient, Refused
+from evenrank.errors import InputError
+from evenrank.rankers.remote.http import FATAL_STATUS, JSONClient, Refused
 from evenrank.rankers.remote.json_values import (
     MISSING,
     fill,
@@ -44,11 +43,6 @@ class JSONSettings:
     header, param
         Headers, and parameters added to the URL: ``header.Authorization=env:TOKEN`` takes the value from
         the environment.
-    page_size
-        Results per request, for engines that answer page by page: ``{offset}`` (from 0) or ``{page}`` (from
-        1) in the URL or the body says which.
-    max_bytes
-        Bytes of an answer beyond which it is not read.
     """
 
     results: str | None = None
@@ -59,8 +53,6 @@ class JSONSettings:
     body: str | None = None
     header: dict[str, str] = field(default_factory=dict)
     param: dict[str, str] = field(default_factory=dict)
-    page_size: int | None = None
-    max_bytes: int = MAX_BYTES
 
 
 class JSONEngine:
@@ -70,7 +62,7 @@ class JSONEngine:
 
     def __init__(self, url: str, settings: JSONSettings, *, timeout: float, secrets: Secrets) -> None:
         self.settings = settings
-        url = re.sub(r"%7B(query|depth|offset|page)%7D", r"{\1}", url, flags=re.IGNORECASE)
+        url = re.sub(r"%7B(query|depth)%7D", r"{\1}", url, flags=re.IGNORECASE)
         url = quote(url, safe=string.punctuation)  # é and blanks as URLs have them
         self._url, login = secrets.split_login(url)
         if "{" in urlsplit(self._url).netloc:
@@ -87,35 +79,14 @@ class JSONEngine:
             added = "&".join(f"{_encoded(name)}={_encoded(value)}" for name, value in parameters.items())
             plain = self._url.partition("#")[0]
             self._url = f"{plain}{'&' if '?' in plain else '?'}{added}"
-        if settings.page_size is not None:
-            check_whole("page_size", settings.page_size)
-            asked = [has_place(part, name) for part in (self._url, self._body) for name in ("offset", "page")]
-            if not any(asked):
-                raise InputError(
-                    f"{hidden(url)}: with page_size, write {{offset}} or {{page}} where it belongs"
-                )
-        check_whole("max_bytes", settings.max_bytes)
         headers = {**login, **secrets.resolve_all("header", settings.header)}
-        self.client = JSONClient(headers, timeout=timeout, max_bytes=settings.max_bytes, secrets=secrets)
+        self.client = JSONClient(headers, timeout=timeout, secrets=secrets)
 
     def prepare(self) -> None:
         """Nothing to check: every endpoint is different."""
 
     def search(self, text: str, depth: int, send: Send) -> list[Hit]:
-        size = self.settings.page_size
-        hits: list[Hit] = []
-        while len(hits) < depth:
-            page = 1 if size is None else len(hits) // size + 1
-            values: dict[str, str | int] = {
-                "query": text,
-                "depth": size or depth,
-                "offset": len(hits),
-                "page": page,
-            }
-            more: list[Hit] = send(partial(self._request, values))
-            hits += more
-            if size is None or len(more) < size:
-                break
+        hits: list[Hit] = send(lambda: self._request({"query": text, "depth": depth}))
         return hits
 
     def _request(self, values: dict[str, str | int]) -> list[Hit]:
@@ -196,24 +167,18 @@ class ElasticSettings:
     ----------
     text, title
         Fields with the text and the title; both are searched.
-    fields
-        The fields that are searched, if others, each perhaps with a weight: ``title^2,body``.
     id
         The field with the id of a document; ``_id`` is the engine's own.
-    match
-        ``any``: a document needs one of the words; ``all``: every one of them.
     body
-        The whole request as JSON, or ``@path`` of a file with it, in place of `fields` and `match`:
-        ``{query}`` and ``{depth}`` are filled in.
+        The whole request as JSON, or ``@path`` of a file with it, for any other search: ``{query}`` and
+        ``{depth}`` are filled in.
     header
         Headers: ``header.Authorization='ApiKey env:ES_KEY'`` takes the key from the environment.
     """
 
     text: str = "text"
     title: str | None = None
-    fields: str | None = None
     id: str = "_id"
-    match: Literal["any", "all"] = "any"
     body: str | None = None
     header: dict[str, str] = field(default_factory=dict)
 
@@ -228,10 +193,8 @@ def elastic_engine(url: str, settings: ElasticSettings, *, timeout: float, secre
     if "/" not in rest or rest.endswith("/"):
         raise InputError(f"{hidden(url)}: the URL names no index; write it as {name}://host:9200/index")
     shown = [each for each in (settings.title, settings.text) if each]
-    fields = settings.fields.split(",") if settings.fields else shown
-    operator = "or" if settings.match == "any" else "and"
     request = {
-        "query": {"multi_match": {"query": "{query}", "fields": fields, "operator": operator}},
+        "query": {"multi_match": {"query": "{query}", "fields": shown}},
         "size": "{depth}",
         "_source": [*shown, *([] if settings.id == "_id" else [settings.id])],
         "track_total_hits": False,
@@ -248,7 +211,6 @@ def elastic_engine(url: str, settings: ElasticSettings, *, timeout: float, secre
             text=f"_source.{settings.text}",
             body=settings.body or json.dumps(request),
             header=settings.header,
-            max_bytes=16 * MAX_BYTES,
         ),
         timeout=timeout,
         secrets=secrets,

@@ -212,7 +212,7 @@ def feedback_figures(swept: FeedbackSweep) -> list[Figure]:
         significant=pl.col("p_holm").fill_null(1.0) < 0.05,
     )
     figures: list[Figure] = []
-    for one in swept.first:
+    for one in swept.measured.runs["0"]:
         name = str(one.measure)
         values = rows.filter(pl.col("measure") == name)
         title = name if values["abs"].is_null().all() else f"mean |{name}|"

@@ -16,9 +16,9 @@ from evenrank.data.read import labelled_queries
 from evenrank.errors import InputError
 from evenrank.queries.classify import OTHER, Progress, decide
 from evenrank.queries.features import BUCKETS, Features, clean
-from evenrank.queries.model import LABELS, Classifier, Probabilities, StaticClassifier, query_hashes, rounded
-from evenrank.queries.samples import Samples, in_order, long_samples, names_nobody, plain_samples
+from evenrank.queries.model import LABELS, Classifier, Probabilities, StaticClassifier, query_hashes
 from evenrank.stats import Interval, mean_interval
+from experiments.query_classifier.samples import Samples, in_order, long_samples, names_nobody, plain_samples
 
 Encode = Callable[[Sequence[str]], npt.NDArray[np.float32]]
 """Texts to rows of numbers of length 1, such as a sentence-transformer gives."""
@@ -233,6 +233,12 @@ def _regression(
         model.fit(design[:, used], truth, sample_weight=weight)
     weights[used] = model.coef_[0]
     return weights, float(model.intercept_[0])
+
+
+def rounded(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+    """Weights as :meth:`StaticClassifier.save` keeps them: in 255 steps for each column."""
+    scale = np.maximum(np.abs(weights).max(0), 1e-9) / 127
+    return (np.rint(weights / scale).astype(np.float32) * scale.astype(np.float32)).astype(np.float32)
 
 
 class CrossValidation(NamedTuple):

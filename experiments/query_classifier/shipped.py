@@ -1,8 +1,9 @@
 """Train the query classifier that comes with the package.
 
-`python -m benchmarks.classifier_training` trains it on the annotated queries and on queries and texts of
-other collections, and writes src/evenrank/queries/data/static. It needs the test data (EVENRANK_TEST_DATA),
-scikit-learn, and MiniLM, which guesses the labels of queries like the annotated ones that have none.
+`python -m experiments.query_classifier.shipped` trains it on the annotated queries and on queries and texts
+of other collections, and writes src/evenrank/queries/data/static. It needs the test data
+(EVENRANK_TEST_DATA), scikit-learn, and MiniLM, which guesses the labels of queries like the annotated ones
+that have none.
 
 Only training queries and passages are read, never the test queries. The labels of wiki's training queries
 were given by hand (data/wiki-train-query-genders.tsv holds ids and labels). `other` is a query about women
@@ -25,17 +26,18 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-
 from benchmarks.corpus import shared
+
 from evenrank.queries.features import clean
 from evenrank.queries.model import LABELS, StaticClassifier
-from evenrank.queries.samples import Samples, names_nobody
-from evenrank.queries.training import read_labelled, train_classifier
 from evenrank.queries.words import data as shipped
 from evenrank.queries.words import gendered_words
+from experiments.query_classifier.samples import Samples, names_nobody
+from experiments.query_classifier.training import read_labelled, train_classifier
 
-HAND_LABELS = Path(__file__).parent / "data" / "wiki-train-query-genders.tsv"
-_KEPT = Path(__file__).parents[1] / "build" / "query-gender" / "encoded.npz"
+_ROOT = Path(__file__).parents[2]
+HAND_LABELS = _ROOT / "benchmarks" / "data" / "wiki-train-query-genders.tsv"
+_KEPT = _ROOT / "build" / "query-gender" / "encoded.npz"
 _QUERIES = {"wiki": 2400, "squad": 400}
 _PASSAGES, _OF_EACH_GENDER = 600, 150
 _EVERY = 17  # of the passages: neighbours are of one article

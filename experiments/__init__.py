@@ -1,0 +1,1 @@
+"""The papers' studies as scripts: `python -m experiments` lists them."""
