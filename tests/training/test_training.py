@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ import pytest
 
 import evenrank as er
 from evenrank import InputError, demo
+from evenrank.cli import main
 from evenrank.data.docs import open_docs
 from evenrank.data.read import read_qrels, read_queries
 from evenrank.data.runs import read_run
@@ -528,3 +531,25 @@ def test_a_file_of_settings_names_what_is_wrong(
     ]
     assert main(["train", "--ranker", "knrm", *given]) == 2
     assert f"{config}: {said}" in capsys.readouterr().err
+
+
+def test_a_training_passes_through_few_files(tmp_path: Path) -> None:
+    """Count the files of training and its models that `evenrank train --ranker knrm` calls."""
+    package = Path(er.__file__).parent
+    files: set[Path] = set()
+
+    def count(frame: FrameType, event: str, _: Any) -> None:
+        path = Path(frame.f_code.co_filename)
+        if event == "call" and package in path.parents and frame.f_code.co_name != "<module>":
+            files.add(path.relative_to(package))
+
+    names = {"docs": "docs.tsv", "queries": "queries.tsv", "qrels": "qrels.txt", "run": "bm25.run"}
+    given = ["train", "--ranker=knrm", "--set=epochs=1", *(f"--{key}={DATA / names[key]}" for key in names)]
+    assert main([*given, "-o", str(tmp_path / "once")]) == 0
+    sys.setprofile(count)
+    try:
+        assert main([*given, "-o", str(tmp_path / "again")]) == 0
+    finally:
+        sys.setprofile(None)
+    own = [path for path in files if path.parts[0] == "training" or path.parts[:2] == ("rankers", "neural")]
+    assert 0 < len(own) <= 8, own

@@ -251,13 +251,15 @@ class Leaning:
     def set_evaluation_metrics(self, *given: Any) -> None:
         pass
 
-    def encode(self, texts: list[str], **how: Any) -> Any:
+    def encode_document(self, texts: list[str], **how: Any) -> Any:
         import torch
 
         words = [f" {text.lower()} " for text in texts]
         lean = [each.count(" he ") + each.count(" his ") for each in words]
         other = [each.count(" she ") + each.count(" her ") for each in words]
         return self.sign * (torch.tensor(lean) - torch.tensor(other)).double()
+
+    encode_query = encode_document
 
     def similarity_pairwise(self, queries: Any, documents: Any) -> Any:
         return documents

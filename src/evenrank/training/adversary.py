@@ -39,6 +39,8 @@ _WIDTH = 64
 _MOST = 4000
 """Pairs that a probe learns from, and that it is tested on."""
 _DRAWS = 500
+_RESOLUTION = 1e-9
+"""An interval that is no wider is none: the groups are told apart without any error."""
 
 
 def classifier(width: int, classes: int) -> nn.Sequential:
@@ -183,7 +185,7 @@ def probe(
             warnings.simplefilter("ignore")  # a draw without one of the classes has no value
             draws = np.array([mean_auc(weights) for weights in drawn[:, place]])
         interval = interval_of(result["auc"], draws, len(names), 0.95)
-        if interval.low != interval.high:
+        if interval.high - interval.low > _RESOLUTION:
             result |= {"low": interval.low, "high": interval.high}
     return result
 

@@ -8,9 +8,16 @@ from typing import Any
 import numpy as np
 from ir_measures.measures import Measure
 
+from evenrank.data.docs import open_docs
+from evenrank.data.read import read_queries
+from evenrank.data.runs import read_run
 from evenrank.errors import InputError
+from evenrank.measures.base import distance_from_ideal, distance_name, preferred_direction
+from evenrank.measures.evaluate import listed_measures, measure
 from evenrank.rankers.neural.candidates import candidates
+from evenrank.rankers.neural.rerankers import CrossEncoderReranker
 from evenrank.rankers.neural.transformers import library
+from evenrank.text.tally import tally
 
 library()
 from sentence_transformers.base.evaluation import BaseEvaluator  # noqa: E402 - library() says what to install
@@ -55,12 +62,6 @@ class BiasEvaluator(BaseEvaluator):
         name: str = "bias",
         **inputs: Any,
     ) -> None:
-        from evenrank.data.docs import open_docs
-        from evenrank.data.read import read_queries
-        from evenrank.data.runs import read_run
-        from evenrank.measures.base import distance_name, preferred_direction
-        from evenrank.measures.evaluate import listed_measures
-
         super().__init__()
         self.name = name
         self.measures = listed_measures(measures)
@@ -75,19 +76,9 @@ class BiasEvaluator(BaseEvaluator):
         self.greater_is_better = preferred_direction(self._primary) == "high"
 
     def __call__(
-        self,
-        model: Any,
-        output_path: str | None = None,
-        epoch: int = -1,
-        steps: int = -1,
-        *rest: Any,
-        **more: Any,
+        self, model: Any, output_path: str | None = None, epoch: int = -1, steps: int = -1, **more: Any
     ) -> dict[str, float]:
         """Return the values of the lists that this model makes."""
-        from evenrank.measures.base import distance_from_ideal
-        from evenrank.measures.evaluate import measure
-        from evenrank.text.tally import tally
-
         if self._tally is None and "labels" not in self.inputs:
             lexicon, words = (self.inputs.pop(each, None) for each in ("lexicon", "tokenizer"))
             self._tally = tally(self._docs, lexicon or "rekabsaz2020", tokenizer=words or "words")
@@ -102,33 +93,23 @@ class BiasEvaluator(BaseEvaluator):
             **self.inputs,
         )
         values = {f"{self.name}_{each.measure}": each.value for each in results if each.value is not None}
-        chosen = results[self._primary].value
-        if chosen is not None:
-            values[self.primary_metric] = float(distance_from_ideal(self._primary, np.array(chosen)))
+        if (primary := results[self._primary].value) is not None:
+            values[self.primary_metric] = float(distance_from_ideal(self._primary, np.array(primary)))
         self.store_metrics_in_model_card_data(model, values, epoch, steps)
         return values
 
     def _scores(self, model: Any) -> Any:
-        from evenrank.rankers.neural.rerankers import CrossEncoderReranker
-
+        pairs = self._pairs
         if hasattr(model, "predict"):
-            return CrossEncoderReranker(model).score(self._pairs)
-        encode_query = getattr(model, "encode_query", None) or model.encode
-        encode_document = getattr(model, "encode_document", None) or model.encode
-        queries = encode_query(self._pairs.queries, convert_to_tensor=True, show_progress_bar=False)
-        documents = encode_document(self._pairs.documents, convert_to_tensor=True, show_progress_bar=False)
-        return (
-            model.similarity_pairwise(queries[self._pairs.query], documents[self._pairs.document])
-            .double()
-            .cpu()
-            .numpy()
-        )
+            return CrossEncoderReranker(model).score(pairs)
+        queries = model.encode_query(pairs.queries, convert_to_tensor=True, show_progress_bar=False)
+        documents = model.encode_document(pairs.documents, convert_to_tensor=True, show_progress_bar=False)
+        scores = model.similarity_pairwise(queries[pairs.query], documents[pairs.document])
+        return scores.double().cpu().numpy()
 
 
 def _absolute(measure: Any) -> Any:
     """Return abs(measure) where 0 is good and that is a measure; else the measure itself."""
-    from evenrank.measures.base import preferred_direction
-
     try:
         return abs(measure) if preferred_direction(measure) == "zero" else measure
     except InputError:  # one value over all queries
