@@ -132,7 +132,9 @@ def train_on(
         raise InputError(
             f"{kind} has no vector for an adversary to read; head, bi-encoder, cross-encoder have"
         )
-    if vectors is not None and kind in INTERACTION:
+    if kind not in INTERACTION:
+        vectors = None
+    if vectors is not None:
         from evenrank.vectors import load
 
         vectors = load(vectors)

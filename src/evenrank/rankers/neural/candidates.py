@@ -179,8 +179,7 @@ class FirstStage:
     @classmethod
     def among(cls, scores: npt.NDArray[np.float64]) -> FirstStage:
         """Return mean and deviation of these."""
-        spread = float(scores.std()) if len(scores) else 1.0
-        return cls(float(scores.mean()) if len(scores) else 0.0, spread or 1.0)
+        return cls(float(scores.mean()), float(scores.std()) or 1.0)
 
     def of(self, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
         """Return the scores on this scale."""

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from evenrank.errors import InputError, check_whole
+from evenrank.errors import InputError, check_number, check_whole
 from evenrank.rankers.neural.candidates import Candidates, FirstStage, Ints
 from evenrank.text.tokens import tokens
 
@@ -59,8 +59,8 @@ class InteractionSettings:
             value = getattr(self, field.name)
             if field.type == "int":
                 check_whole(field.name, value, least=field.metadata.get("least", 1), most=_LARGEST)
-            elif field.type == "float" and not (isinstance(value, int | float) and 0 < value <= _LARGEST):
-                raise InputError(f"{field.name} is {value!r}; it must be above 0, at most {_LARGEST}")
+            elif field.type == "float":
+                check_number(field.name, value, least=1 / _LARGEST, most=_LARGEST)
 
 
 class Match(NamedTuple):
@@ -86,7 +86,6 @@ class Interaction(nn.Module):
     def __init__(self, vocabulary: Vocabulary, settings: Any, vectors: npt.NDArray[np.float32]) -> None:
         super().__init__()
         self.settings = settings
-        size = len(vocabulary)
         unknown = np.zeros((1, vectors.shape[1]), np.float32)
         table = np.concatenate([unknown, vectors.astype(np.float32), unknown])  # padding, words, unknown
         self.embedding = nn.Embedding.from_pretrained(
@@ -94,7 +93,7 @@ class Interaction(nn.Module):
         )
         idf = np.concatenate([[0.0], vocabulary.idf, [vocabulary.unknown_idf]]) / vocabulary.unknown_idf
         self.register_buffer("word_idf", torch.from_numpy(idf.astype(np.float32)))
-        self.unknown = size + 1
+        self.unknown = len(vocabulary) + 1
         if settings.with_first_stage:
             self.first_stage = nn.Parameter(torch.ones(1))
 
