@@ -14,9 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from evenrank.text.tokens import APOSTROPHE, LETTER, MARK, PLANES, SEPARATOR, Unicode
+from evenrank.text.tokens import APOSTROPHE, LETTER, MARK, SEPARATOR, Unicode
 
 APOSTROPHES = "'‘’ʼ＇"
+PLANES = 0x20000
+"""The planes that have case; above them only ideographs are letters."""
+IDEOGRAPHS = slice(0x20000, 0x323B0)
+CODES = 1 << 21  # that four bytes of UTF-8 can give
 TARGET = Path(__file__).parent.parent / "src" / "evenrank" / "text" / "data" / "unicode.npz"
 
 
@@ -25,14 +29,14 @@ def build() -> Unicode:
     characters = [chr(code) for code in range(PLANES)]
     category = unicodedata.category
     kinds = {"L": LETTER, "N": LETTER, "M": MARK}
-    kind = np.array([kinds.get(category(c)[0], SEPARATOR) for c in characters], np.uint8)
+    kind = np.full(CODES, SEPARATOR, np.uint8)
+    kind[:PLANES] = [kinds.get(category(c)[0], SEPARATOR) for c in characters]
+    kind[IDEOGRAPHS] = LETTER
     kind[[ord(c) for c in APOSTROPHES]] = APOSTROPHE
     fold = np.array([ord(_fold(c)) for c in characters], np.uint32)
     lower = np.array([ord(c.lower()) if len(c.lower()) == 1 else ord(c) for c in characters], np.uint32)
-    compositions = sorted(_compositions(characters))
-    pairs = np.array([pair for pair, _ in compositions], np.int64)
-    composed = np.array([code for _, code in compositions], np.uint32)
-    return Unicode(unicodedata.unidata_version, kind, fold, lower, pairs, composed)
+    pairs = np.array(sorted(_compositions(characters)), np.int64)
+    return Unicode(unicodedata.unidata_version, kind, fold, lower, pairs)
 
 
 def _fold(character: str) -> str:
@@ -58,19 +62,9 @@ def _compositions(characters: list[str]) -> list[tuple[int, int]]:
 
 
 def packed(tables: Unicode) -> dict[str, Any]:
-    """The tables as they are stored: stretches of one kind, and only characters that become another."""
-    starts = np.flatnonzero(np.diff(tables.kind, prepend=255))
-    arrays = {
-        "version": np.array(tables.version),
-        "kinds": tables.kind[starts],
-        "lengths": np.diff(starts, append=PLANES),
-        "pairs": tables.pairs,
-        "composed": tables.composed,
-    }
-    for name, table in (("fold", tables.fold), ("lower", tables.lower)):
-        changed = np.flatnonzero(table != np.arange(PLANES)).astype(np.uint32)
-        arrays |= {f"{name}_from": changed, f"{name}_to": table[changed]}
-    return arrays
+    """The tables as they are stored: of letters that become others, by how much."""
+    codes = np.arange(PLANES, dtype=np.uint32)
+    return {**tables._asdict(), "fold": tables.fold - codes, "lower": tables.lower - codes}
 
 
 if __name__ == "__main__":

@@ -1,17 +1,14 @@
 """Psychological characteristics of judged or ranked text, and how they differ with the query's gender.
 
-`scores` gives the percent and count of every category in every document; `audit_judgments` compares the
-judged documents of female and male queries, `audit_rankings` what rankers return for them.
-
-A. Bigdeli, thesis, Section 3.1 (stereotypes in relevance judgments are what rankers learn from),
-Section 3.2.2.2 and Table 3.7 (does one ranker return such text less than another?).
+`scores` are the percents of the categories in documents; `audit_judgments` compares the judged documents of
+female and male queries, `audit_rankings` what rankers return (A. Bigdeli, thesis, Sections 3.1 and 3.2.2.2,
+Table 3.7).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +20,8 @@ from evenrank import stats
 from evenrank.data.docs import open_docs
 from evenrank.data.read import fingerprint, read_genders, read_qrels, read_table
 from evenrank.data.runs import read_run
-from evenrank.data.schema import DOC_ID, GENDER, QUERY_ID, QUERY_TEXT, known_gender, listing, show
-from evenrank.errors import InputError
+from evenrank.data.schema import QUERY_ID, QUERY_TEXT, known_gender, listing, pick
+from evenrank.errors import InputError, check_whole
 from evenrank.measures.disparity import Reduction
 from evenrank.measures.inputs import named_runs
 from evenrank.show.grid import Drawn
@@ -40,7 +37,7 @@ JUDGED = "judged documents"
 _PROCESS = {part: process for process, parts in TREE.items() for part in (process, *parts)}
 
 
-def scores(docs: Any, source: Source | None = None, *, tokenizer: str = "words") -> pl.DataFrame:
+def scores(docs: Any, source: Source | None = None, *, ids: Iterable[str] | None = None) -> pl.DataFrame:
     """Return the percent of every category in every document: ``doc_id``, ``tokens``, and a column for each.
 
     The percent of a category is 100 × its tokens / all tokens, LIWC's convention; a token counts once
@@ -48,14 +45,18 @@ def scores(docs: Any, source: Source | None = None, *, tokenizer: str = "words")
     have, is the sum of its six parts. (`evenrank.tally` gives the counts.)
 
     `source` is the path of a ``.dic``, or anything :func:`evenrank.lexicon` takes; without it, the open
-    dictionary.
+    dictionary. With `ids` only these documents are read, those of them that the collection has.
 
     Examples
     --------
     >>> scores({"d": "She was furious with him."})["anger"].to_list()
     [20.0]
     """
-    counts = tally(docs, as_dictionary(source), tokenizer=tokenizer)
+    if ids is not None:
+        docs = open_docs(docs).texts(dict.fromkeys(ids))
+        if not docs:
+            raise InputError("none of the documents is in the collection; check that they belong together")
+    counts = tally(docs, as_dictionary(source))
     shares = (pl.col(counts.groups) * 100 / pl.col("tokens")).fill_nan(0.0)
     return _with_concerns(counts.frame.select("doc_id", "tokens", shares))
 
@@ -73,74 +74,41 @@ def categories(table: pl.DataFrame) -> list[str]:
     return [name for name, kind in table.schema.items() if kind.is_numeric() and name != "tokens"]
 
 
-def scores_of(docs: Any, ids: Iterable[str], source: Source | None, tokenizer: str) -> pl.DataFrame:
-    """Return the scores of some documents of a collection, those it holds."""
-    texts = open_docs(docs).texts(dict.fromkeys(ids))
-    if not texts:
-        raise InputError("none of the documents is in the collection; check that they belong together")
-    return scores(texts, source, tokenizer=tokenizer)
-
-
 def read_scores(x: Any) -> pl.DataFrame:
-    """Read a table of percents: ``query_id`` and/or ``doc_id``, perhaps ``gender``, and the categories.
+    """Read a table of percents by query: ``query_id`` and the categories, perhaps ``gender``.
 
     Parameters
     ----------
     x
-        A CSV or TSV file with a header, Parquet, or a frame; several of them, one for each query gender,
-        as a mapping from gender to table or as files named after it (``female.csv``, ``male.csv``).
-        Categories may have LIWC's names or ours.
+        A CSV or TSV file with a header, Parquet, or a frame; or a list of files, one for each query gender
+        and named after it (``female.csv``, ``male.csv``). Categories may have LIWC's names or ours.
     """
-    if isinstance(x, Sequence) and not isinstance(x, str):
-        paths = [Path(path) for path in x]
-        x = paths[0] if len(paths) == 1 else {path.name.split(".")[0]: path for path in paths}
-    if not isinstance(x, Mapping):
+    if not isinstance(x, list):
         return _with_concerns(_score_table(x))
     parts = []
-    for name, table in x.items():
-        if (gender := known_gender(str(name))) == "other":
-            raise InputError(f"{str(name)!r} is not one gender; name the tables female, male and neutral")
-        parts.append(_score_table(table).with_columns(gender=pl.lit(gender)))
+    for path in map(Path, x):
+        if (gender := known_gender(path.name.split(".")[0])) == "other":
+            raise InputError("name the files female, male and neutral", path=path)
+        parts.append(_score_table(path).with_columns(gender=pl.lit(gender)))
     shared = [name for name in parts[0].columns if all(name in part.columns for part in parts)]
-    if not {"query_id", "doc_id"} & set(shared):
-        raise InputError("the tables of scores have no id column in common")
     return _with_concerns(pl.concat([part.select(shared) for part in parts]))
 
 
 def _score_table(x: Any) -> pl.DataFrame:
     """Read one table of percents; columns of text, such as the query's or a file's name, are left out."""
     table = read_table(x)
-    keys: dict[str, str] = {}
-    for key, spellings in {"query_id": QUERY_ID, "doc_id": DOC_ID, "gender": GENDER}.items():
-        match = next((name for name in table.frame.columns if name.lower() in spellings), None)
-        if match is not None:
-            keys.setdefault(match, key)
-    names = list(keys.values())
-    if not {"query_id", "doc_id"} & {*names}:
-        columns = listing(table.frame.columns, 8)
-        raise table.error(f"a table of scores needs a column query_id or doc_id; found: {columns}")
-    others = renamed(name for name in table.frame.columns if name not in keys)
-    table = replace(table, frame=table.frame.rename({**keys, **others}))
-    kept = [table.ids(name) for name in names]
-    for column in table.frame.drop(names, *(name for name in others.values() if name.lower() in QUERY_TEXT)):
+    ids = pick(table.frame.columns, QUERY_ID, path=table.path)
+    names = {ids: "query_id", **renamed(name for name in table.frame.columns if name != ids)}
+    table = replace(table, frame=table.frame.rename(names))
+    table.require_unique("query_id")
+    kept = [table.ids("query_id")]
+    for column in table.frame.drop("query_id", *QUERY_TEXT, strict=False):
         is_number = column.cast(pl.Float64, strict=False).is_finite().fill_null(False)
-        if not column.dtype.is_numeric() and (column.dtype != pl.String or 2 * is_number.sum() < len(column)):
-            continue
-        table.refuse(
-            ~is_number,
-            lambda row, column=column: (  # type: ignore[misc]
-                f"the category {show(column.name)} has cells without a number: {show(column[row])}"
-            ),
-        )
-        kept.append(column.cast(pl.Float64))
-    if len(kept) == len(names):
+        if column.dtype.is_numeric() or (column.dtype == pl.String and 2 * is_number.sum() >= len(column)):
+            kept.append(table.numbers(column.name))
+    if len(kept) == 1:
         raise table.error("a table of scores needs a column of numbers for each category")
-    frame = pl.DataFrame(kept)
-    if "doc_id" in names:
-        replace(table, frame=frame).require_unique(*(name for name in names if name != "gender"))
-    if "gender" in names:
-        frame = frame.with_columns(pl.col("gender").map_elements(known_gender, return_dtype=pl.String))
-    return frame
+    return pl.DataFrame(kept)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -193,12 +161,10 @@ class PsychologyAudit(Drawn):
 
     def __getitem__(self, key: str | tuple[str, str]) -> dict[str, Any]:
         run, name = key if isinstance(key, tuple) else (self.baseline, key)
-        row = self.table.filter(run=run, characteristic=name)
-        if row.is_empty():
-            known = (self.table[column].unique(maintain_order=True) for column in ("run", "characteristic"))
-            runs, names = map(", ".join, known)
-            raise InputError(f"there is no {name!r} of {run!r}; runs: {runs}; compared: {names}")
-        return row.row(0, named=True)
+        rows = self.table.filter(run=run, characteristic=name)
+        if rows.is_empty():
+            raise KeyError(key)
+        return rows.row(0, named=True)
 
     def frame(self) -> pl.DataFrame:
         """One row for each characteristic, of rankings for each run and characteristic."""
@@ -245,11 +211,7 @@ def audit_judgments(
     docs: Any = None,
     scores: Any = None,
     dictionary: Any = None,
-    tokenizer: str = "words",
-    exclude: Any = None,
-    grade: int = 1,
     balance: bool = True,
-    confidence: float = 0.95,
     seed: int = 0,
 ) -> PsychologyAudit:
     """Compare the judged documents of female and male queries, characteristic by characteristic.
@@ -262,16 +224,11 @@ def audit_judgments(
     ----------
     genders
         Gender of each query, given or predicted. May be left out when `scores` says it.
-    qrels, docs, dictionary, tokenizer
+    qrels, docs, dictionary
         The judgments, the collection, and the words to count (the open dictionary unless given).
     scores
-        An existing table of percentages instead, such as LIWC's output: by query (then no qrels are needed)
-        or by document; see :func:`evenrank.psychology.read_scores`.
-    exclude
-        Queries to leave out, such as those that trained the classifier behind `genders`: ids, or
-        anything :func:`evenrank.data.read.read_genders` reads.
-    grade
-        From which relevance on a document counts as judged relevant.
+        An existing table of percentages by query instead, such as LIWC's output; see
+        :func:`evenrank.psychology.read_scores`.
     balance
         Draw as many queries of each gender as the smallest class has (seeded), as the thesis does.
 
@@ -285,24 +242,23 @@ def audit_judgments(
     >>> audit["anger"]["difference"] < 0 < audit["anxiety"]["difference"]
     True
     """
-    table = None if scores is None else read_scores(scores)
-    labels = _labels(genders, table)
-    judged: pl.DataFrame | None = None
-    about: dict[str, Any] = {}
-    if table is None or "doc_id" in table.columns:
+    if scores is not None:
+        table = read_scores(scores)
+        means, about = {JUDGED: table}, {"scores": fingerprint([table])}
+        genders = table if genders is None and "gender" in table.columns else genders
+    if genders is None:
+        raise InputError("whose queries are female and male? give genders")
+    labels = read_genders(genders)
+    if scores is None:
         if qrels is None:
             raise InputError("which documents are judged? give qrels, or scores by query")
-        relevant = read_qrels(qrels).filter(pl.col("relevance") >= grade)
+        relevant = read_qrels(qrels).filter(pl.col("relevance") > 0)
         judged = relevant.filter(pl.col("query_id").is_in(labels["query_id"].implode()))
         if judged.is_empty():
-            raise InputError(f"no labelled query has a document judged {grade} or higher")
-        about = {"qrels": fingerprint([relevant]), "grade": grade}
-        if table is None:
-            table, words = _count_words(docs, judged["doc_id"], dictionary, tokenizer)
-            about |= words
-    about |= {"scores": fingerprint([table])}
-    sampling = {"exclude": exclude, "balance": balance, "confidence": confidence, "seed": seed}
-    return _audited({JUDGED: judged}, labels, table, about, **sampling)
+            raise InputError("no labelled query has a relevant document")
+        means, words = _mean_scores({JUDGED: judged}, docs, dictionary)
+        about = {"qrels": fingerprint([relevant]), **words}
+    return _audited(means, labels, about, balance=balance, seed=seed)
 
 
 def audit_rankings(
@@ -310,14 +266,10 @@ def audit_rankings(
     *,
     genders: Any,
     docs: Any = None,
-    scores: Any = None,
     dictionary: Any = None,
-    tokenizer: str = "words",
     at: int = 10,
     baseline: str | None = None,
-    exclude: Any = None,
     balance: bool = True,
-    confidence: float = 0.95,
     seed: int = 0,
 ) -> PsychologyAudit:
     """Compare what is ranked for female and for male queries, run by run, and each run with the baseline.
@@ -329,17 +281,14 @@ def audit_rankings(
     ----------
     runs
         One run, or a mapping from names to runs.
-    genders, docs, dictionary, tokenizer, exclude, balance, confidence, seed
+    genders, docs, dictionary, balance, seed
         As for :func:`audit_judgments`.
-    scores
-        An existing table of percentages by document, instead of docs and dictionary.
     at
         How far down the lists to read.
     baseline
         The run that the others are compared with; the first unless given.
     """
-    if at < 1:
-        raise InputError(f"at is {at}, but must be at least 1")
+    check_whole("at", at)
     tops = {name: read_run(run).filter(pl.col("rank") <= at) for name, run in named_runs(runs).items()}
     baseline = baseline or next(iter(tops))
     if baseline not in tops:
@@ -349,79 +298,65 @@ def audit_rankings(
     if not shared:
         raise InputError("no query is both labelled and ranked by every run")
     tops = {name: top.filter(pl.col("query_id").is_in(shared)) for name, top in tops.items()}
-    about: dict[str, Any] = {"runs": {name: fingerprint([top]) for name, top in tops.items()}}
-    if scores is None:
-        table, words = _count_words(
-            docs, pl.concat(top["doc_id"] for top in tops.values()), dictionary, tokenizer
-        )
-        about |= words
-    else:
-        table = read_scores(scores)
-        if "doc_id" not in table.columns:
-            raise InputError("rankings need scores by document: a column doc_id")
-    sampling = {"exclude": exclude, "balance": balance, "confidence": confidence, "seed": seed}
-    return _audited(tops, labels, table, about, baseline=baseline, at=at, **sampling)
+    means, words = _mean_scores(tops, docs, dictionary)
+    about = {"runs": {name: fingerprint([top]) for name, top in tops.items()}, **words}
+    return _audited(means, labels, about, balance=balance, seed=seed, baseline=baseline, at=at)
 
 
-def _labels(genders: Any, table: pl.DataFrame | None) -> pl.DataFrame:
-    """Gender of each query, as given or as the table of scores has it."""
-    if genders is not None:
-        return read_genders(genders)
-    if table is None or "gender" not in table.columns:
-        raise InputError("whose queries are female and male? give genders")
-    labels = table.select("query_id", "gender").unique(maintain_order=True)
-    repeated = labels.filter(pl.col("query_id").is_duplicated())["query_id"]
-    if len(repeated):
-        raise InputError(f"query {show(repeated[0])} is in the scores of two genders; give each its own id")
-    return labels
-
-
-def _count_words(
-    docs: Any, doc_ids: pl.Series, dictionary: Any, tokenizer: str
-) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """Score the documents; with the provenance of the words that were counted."""
+def _mean_scores(
+    lists: Mapping[str, pl.DataFrame], docs: Any, dictionary: Any
+) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
+    """Return the mean percents over the documents of each query, for each list, and their provenance."""
     if docs is None:
-        raise InputError("what do the documents say? give docs, or a table of scores")
+        raise InputError("what do the documents say? give docs")
     words = as_dictionary(dictionary)
-    used = {"dictionary": {"name": words.name, "hash": words.hash}, "tokenizer": tokenizer}
-    return scores_of(docs, doc_ids.to_list(), words, tokenizer), used
+    ids = pl.concat([pairs["doc_id"] for pairs in lists.values()]).unique(maintain_order=True)
+    table = scores(docs, words, ids=ids)
+    missing = ids.filter(~ids.is_in(table["doc_id"].implode()))
+    if len(missing):
+        raise InputError(
+            f"{len(missing):,} documents have no scores ({listing(missing.to_list(), 5)}); "
+            "check that they are in the collection"
+        )
+    names = categories(table)
+    means = {
+        run: pairs.select("query_id", "doc_id")
+        .join(table.select("doc_id", *names), on="doc_id", maintain_order="left")
+        .group_by("query_id", maintain_order=True)
+        .agg(pl.col(names).mean())
+        for run, pairs in lists.items()
+    }
+    used = {"name": words.name, "hash": words.hash}
+    return means, {"dictionary": used, "scores": fingerprint([table])}
 
 
 def _audited(
-    pairs: Mapping[str, pl.DataFrame | None],
+    means: Mapping[str, pl.DataFrame],
     labels: pl.DataFrame,
-    table: pl.DataFrame,
     about: Mapping[str, Any],
     *,
-    exclude: Any,
     balance: bool,
-    confidence: float,
     seed: int,
     baseline: str = JUDGED,
     at: int | None = None,
 ) -> PsychologyAudit:
     """Compare the queries of the two genders in each run, and each run with the baseline.
 
-    `pairs` are the queries and documents of each run; None if the table of scores is by query.
+    `means` has for each run the mean percents of each query.
     """
-    columns = categories(table)
+    columns = categories(means[baseline])
     names = [name for name in CHARACTERISTICS if name in columns] or columns
-    means = {run: _query_means(documents, table, names) for run, documents in pairs.items()}
-    chosen, left_out = _sample(
-        means[baseline]["query_id"], labels, exclude=exclude, balance=balance, seed=seed
-    )
-    values = {run: chosen.join(of_run, on="query_id", maintain_order="left") for run, of_run in means.items()}
-    rows = {run: _compare(table, names, confidence, seed) for run, table in values.items()}
+    chosen, left_out = _sample(means[baseline]["query_id"], labels, balance=balance, seed=seed)
+    values = {
+        run: chosen.join(of_run.select("query_id", *names), on="query_id", maintain_order="left")
+        for run, of_run in means.items()
+    }
+    rows = {run: _compare(table, names, seed) for run, table in values.items()}
     reductions: dict[tuple[str, str], Reduction] = {}
-    for run in pairs:
-        if run == baseline:
-            continue
+    for run in [run for run in means if run != baseline]:
         both = values[baseline].join(values[run].drop("gender"), on="query_id", suffix=" after")
         sides = [both.filter(gender=gender) for gender in ("female", "male")]
-        changes = [
-            stats.welch(*(side[f"{name} after"] - side[name] for side in sides), confidence=confidence)
-            for name in names
-        ]
+        changes = [stats.welch(*(side[f"{name} after"] - side[name] for side in sides)) for name in names]
         corrected = stats.holm([change.p for change in changes])
         for old, new, change, p in zip(rows[baseline], rows[run], changes, corrected, strict=True):
             before, after = (abs(row["female"] - row["male"]) for row in (old, new))
@@ -429,7 +364,7 @@ def _audited(
             new["reduction"] = reduced.reduction
     return PsychologyAudit(
         table=pl.DataFrame(
-            [{"run": run, "reduction": None, **row} for run in pairs for row in rows[run]],
+            [{"run": run, "reduction": None, **row} for run in means for row in rows[run]],
             schema_overrides={"reduction": pl.Float64},
             infer_schema_length=None,
         ),
@@ -442,48 +377,22 @@ def _audited(
     )
 
 
-def _query_means(pairs: pl.DataFrame | None, table: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
-    """Return the mean of the documents' scores for each query: ``query_id`` and the categories."""
-    if pairs is not None:
-        by_document = table.select("doc_id", *names)
-        table = pairs.select("query_id", "doc_id").join(
-            by_document, on="doc_id", how="left", maintain_order="left"
-        )
-        missing = table.filter(pl.col(names[0]).is_null())["doc_id"].unique(maintain_order=True)
-        if len(missing):
-            raise InputError(
-                f"{len(missing):,} documents have no scores ({listing(missing.to_list(), 5)}); "
-                "check that they are in the collection"
-            )
-    return table.group_by("query_id", maintain_order=True).agg(pl.col(names).mean())
-
-
 def _sample(
-    scored: pl.Series, labels: pl.DataFrame, *, exclude: Any, balance: bool, seed: int
+    scored: pl.Series, labels: pl.DataFrame, *, balance: bool, seed: int
 ) -> tuple[pl.DataFrame, dict[str, int]]:
     """Return the queries to compare, with their gender, and how many were left out for which reason."""
-    if isinstance(exclude, str | PathLike) or hasattr(exclude, "columns"):
-        exclude = read_genders(exclude)["query_id"]
-    excluded = [] if exclude is None else [str(query) for query in exclude]
-    query = pl.col("query_id")
-    reasons = {
-        "labelled, but no scored document": ~query.is_in(scored.implode()),
-        "labelled other": ~pl.col("gender").is_in(GENDERS),
-        "excluded": query.is_in(excluded),
+    judged = labels.filter(pl.col("query_id").is_in(scored.implode()))
+    kept = judged.filter(pl.col("gender").is_in(GENDERS))
+    drawn = balanced(kept, seed=seed) if balance else kept
+    left_out = {
+        "labelled, but no scored document": len(labels) - len(judged),
+        "labelled other": len(judged) - len(kept),
+        "no gender label": len(set(scored) - set(labels["query_id"])),
+        "not drawn into the balanced sample": len(kept) - len(drawn),
     }
-    left_out, kept = {}, labels
-    for reason, condition in reasons.items():
-        left_out[reason] = int(kept.select(condition.sum()).item())
-        kept = kept.filter(~condition)
-    left_out["no gender label"] = len(set(scored) - set(labels["query_id"]))
-    if balance:
-        drawn = balanced(kept, seed=seed)
-        left_out["not drawn into the balanced sample"] = len(kept) - len(drawn)
-        kept = drawn
-    for gender in ("female", "male"):
-        if gender not in _group_sizes(kept):
-            raise InputError(f"no {gender} query is left to compare; check the gender labels")
-    return kept, {reason: count for reason, count in left_out.items() if count}
+    if absent := {"female", "male"} - _group_sizes(drawn).keys():
+        raise InputError(f"no {min(absent)} query is left to compare; check the gender labels")
+    return drawn, {reason: count for reason, count in left_out.items() if count}
 
 
 def balanced(labels: pl.DataFrame, *, seed: int = 0) -> pl.DataFrame:
@@ -507,14 +416,14 @@ def _group_sizes(values: pl.DataFrame) -> dict[str, int]:
     return {g: n for g in GENDERS if (n := int((values["gender"] == g).sum()))}
 
 
-def _compare(table: pl.DataFrame, names: Sequence[str], confidence: float, seed: int) -> list[dict[str, Any]]:
+def _compare(table: pl.DataFrame, names: Sequence[str], seed: int) -> list[dict[str, Any]]:
     """Compare each characteristic over queries (``gender`` and a column for each name)."""
     sides = {gender: table.filter(gender=gender) for gender in _group_sizes(table)}
     tests = []
     for name in names:
         female, male = (sides[gender][name].to_numpy() for gender in ("female", "male"))
-        rank_sum = stats.rank_sum(female, male, confidence=confidence, seed=seed)
-        tests.append((stats.welch(female, male, confidence=confidence), rank_sum))
+        rank_sum = stats.rank_sum(female, male, seed=seed)
+        tests.append((stats.welch(female, male), rank_sum))
     corrected = [stats.holm([one.p for one in column]) for column in zip(*tests, strict=True)]
     rows = []
     for name, (welch, rank_sum), p, rank_sum_p in zip(names, tests, *corrected, strict=True):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenrank import InputError
+from evenrank import InputError, audit_judgments
 from evenrank.psychology import balanced, categories, read_scores, scores
 from evenrank.text.lexicon import dictionary
 from evenrank.text.tokens import tokens
@@ -77,22 +77,25 @@ def test_a_ready_table_keeps_ids_as_text_and_knows_liwc_names(tmp_path: Path) ->
 
 
 def test_a_table_for_each_gender_is_labelled_by_its_file_name(tmp_path: Path) -> None:
-    for name in ("female", "male"):
-        (tmp_path / f"{name}.csv").write_text("query_id,anger\n1,2\n")
-    table = read_scores([tmp_path / "female.csv", tmp_path / "male.csv"])
-    assert table["gender"].to_list() == ["female", "male"]
+    files = [tmp_path / f"{name}.csv" for name in ("female", "male")]
+    for number, file in enumerate(files):
+        file.write_text(f"query_id,anger\n{number},2\n")
+    assert read_scores(files)["gender"].to_list() == ["female", "male"]
+    files[1].write_text("query_id,anger\n0,2\n")
+    with pytest.raises(InputError, match="repeats row 1: query_id '0'"):
+        audit_judgments(scores=files)
 
 
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ("id_of_it,anger\n1,2\n", "needs a column query_id or doc_id"),
+        ("id_of_it,anger\n1,2\n", "t.csv: no column query_id"),
         ("query_id,word\n1,x\n", "needs a column of numbers"),
-        ("query_id,anger\n1,\n2,3\n", "t.csv:2: the category 'anger' has cells without a number: ''"),
-        ("query_id,anger\n1,2\n2,n/a\n3,4\n", "t.csv:3: .*without a number: 'n/a'"),
-        ("query_id,anger\n1,2\n2,inf\n", "t.csv:3: .*without a number: 'inf'"),
+        ("query_id,anger\n1,\n2,3\n", "t.csv:2: anger is '?.*must be a finite number"),
+        ("query_id,anger\n1,2\n2,n/a\n3,4\n", "t.csv:3: anger is 'n/a'; it must be a finite number"),
+        ("query_id,anger\n1,2\n2,inf\n", "t.csv:3: anger is 'inf'; it must be a finite number"),
         ("query_id,anger\n1,2\n,3\n", "t.csv:3: query_id is empty"),
-        ("query_id,doc_id,anger\n1,a,2\n1,b,3\n1,a,4\n", "t.csv:4: repeats line 2"),
+        ("query_id,anger\n1,2\n2,3\n1,4\n", "t.csv:4: repeats line 2"),
         ("query_id,anger,anger\n1,2,3\n", "t.csv:1: the header names the column anger twice"),
     ],
 )

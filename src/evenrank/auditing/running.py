@@ -331,7 +331,6 @@ def _by_gender(
             "genders": genders,
             "docs": docs,
             "dictionary": given.get("dictionary"),
-            "tokenizer": given.get("tokenizer") or "words",
             "seed": seed,
         }
         found = replace(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenrank.cli import options
-from evenrank.cli.common import Format, Tokenizer, deliver, genders_or_predicted, parse_runs
+from evenrank.cli.common import Format, deliver, genders_or_predicted, parse_runs
 from evenrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -43,22 +43,15 @@ def psychology_command(
         list[str] | None,
         typer.Option(
             metavar="FILE",
-            help="An existing table of percentages, such as LIWC's output, by query or document; or one for "
-            "each query gender: female.csv, male.csv, neutral.csv.",
+            help="An existing table of percentages by query, such as LIWC's output; or one for each query "
+            "gender: female.csv, male.csv, neutral.csv.",
         ),
     ] = None,
-    tokenizer: Annotated[Tokenizer, typer.Option(help="How text becomes words.")] = Tokenizer.words,
     at: Annotated[int, typer.Option(min=1, help="With --run: how many documents of each list to read.")] = 10,
     baseline: options.Baseline = None,
-    exclude: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Queries to leave out, such as those a classifier was trained on."),
-    ] = None,
-    grade: Annotated[int, typer.Option(help="The lowest relevance grade that counts.")] = 1,
     balance: Annotated[
         bool, typer.Option(help="Draw the same number of queries of each gender: as many as the rarest has.")
     ] = True,
-    confidence: options.Confidence = 0.95,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the balanced sample and the bootstrap.")] = 0,
     chart: options.Chart = None,
     form: options.Form = Format.table,
@@ -80,12 +73,8 @@ def psychology_command(
     common: dict[str, Any] = {
         "genders": genders_or_predicted(genders, queries),
         "docs": docs,
-        "scores": scores or None,
         "dictionary": dictionary,
-        "tokenizer": tokenizer.value,
-        "exclude": exclude,
         "balance": balance,
-        "confidence": confidence,
         "seed": seed,
     }
     if run:
@@ -95,24 +84,25 @@ def psychology_command(
             raise InputError("--qrels audits judgments, --run rankings; give one of them")
         result = audit_rankings(parse_runs(run), at=at, baseline=baseline, **common)
     else:
-        result = audit_judgments(qrels=qrels, grade=grade, **common)
+        files: Any = scores if scores is None or len(scores) > 1 else scores[0]
+        result = audit_judgments(qrels=qrels, scores=files, **common)
     require_enough_queries(result.queries)
     from evenrank.cli.rendering import draw
 
     draw(result, chart)
-    deliver(_rendered(result, form, confidence, output), output)
+    deliver(_rendered(result, form, output), output)
 
 
-def _rendered(result: PsychologyAudit, form: Format, confidence: float, output: Path | None) -> str:
+def _rendered(result: PsychologyAudit, form: Format, output: Path | None) -> str:
     from evenrank.cli.rendering import render_grid
-    from evenrank.show.numbers import counted, interval, level, number, p_value
+    from evenrank.show.numbers import counted, interval, number, p_value
 
     if form is Format.json:
         return json.dumps(result.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
     if form is Format.csv:
         return result.frame().write_csv()
     genders = list(result.queries)
-    headings = ["characteristic", *genders, "difference", f"{level(confidence)} interval", "g", "p", "p Holm"]
+    headings = ["characteristic", *genders, "difference", "95% interval", "g", "p", "p Holm"]
     remarks = [", ".join(f"{count:,} {gender}" for gender, count in result.queries.items()) + " queries"]
     for reason, count in result.left_out.items():
         remarks.append(f"{counted(count, 'query', 'queries')} left out: {reason}")

@@ -20,9 +20,9 @@ import pyarrow as pa
 from evenrank.data.formats import text_lines
 from evenrank.data.schema import show
 from evenrank.errors import InputError
-from evenrank.text.hashing import FREE, compiled, fnv1a, mixed, word_slot
+from evenrank.text.hashing import FREE, compiled, put_words, word_slot
 from evenrank.text.kernel import composed, decode, encode
-from evenrank.text.matcher import strings, utf8
+from evenrank.text.matcher import utf8
 from evenrank.text.tokens import unicode_tables
 
 # The classes of characters that the rules speak of. IDEOGRAPH: a word of its own. SILENT: a soft hyphen and
@@ -77,8 +77,7 @@ def characters() -> Characters:
     for middle, marks in _MIDDLE.items():
         kind[[ord(mark) for mark in marks]] = middle
     kind[_ZERO_WIDTH_SPACE] = SEPARATOR
-    pairs = np.stack([tables.pairs, tables.composed.astype(np.int64)], axis=1)
-    return Characters(kind, tables.lower, pairs)
+    return Characters(kind, tables.lower, tables.pairs)
 
 
 class Words(NamedTuple):
@@ -91,14 +90,13 @@ class Words(NamedTuple):
 
 def words(texts: Any) -> Words:
     """Cut texts (an Arrow array of strings of any layout, or a sequence of str) into words."""
-    array = strings(texts)
-    data, places = utf8(array)
+    data, places = utf8(texts)
     tables = characters()
     size = int(places[-1] - places[0])
-    room = size // 2 + len(array) + 1  # a word has a byte, and mostly a separator behind it
-    numbers, bounds = np.empty(room, np.int32), np.zeros(len(array) + 1, np.int64)
+    room = size // 2 + len(places)  # a word has a byte, and mostly a separator behind it
+    numbers, bounds = np.empty(room, np.int32), np.zeros(len(places), np.int64)
     slots = np.empty(max(_FIRST_SLOTS, 1 << (2 * room).bit_length()), np.int32)
-    hashes, offsets = np.empty(room, np.uint64), np.zeros(room + 1, np.int64)
+    offsets = np.zeros(room + 1, np.int64)
     pool, word = np.empty(2 * size + _WIDEST, np.uint8), np.zeros(_WIDEST, np.uint8)
     distinct = _cut(
         data,
@@ -110,7 +108,6 @@ def words(texts: Any) -> Words:
         numbers,
         bounds,
         slots,
-        hashes,
         offsets,
         pool,
     )
@@ -325,7 +322,7 @@ def _next_word(data: Any, position: Any, end: Any, kinds: Any, lower: Any, pairs
 @compiled
 def _cut(
     data: Any, places: Any, kinds: Any, lower: Any, pairs: Any, word: Any,
-    numbers: Any, bounds: Any, slots: Any, hashes: Any, offsets: Any, pool: Any,
+    numbers: Any, bounds: Any, slots: Any, offsets: Any, pool: Any,
 ) -> Any:  # fmt: skip
     """Fill the other arrays with the words of the texts data[places[i]:places[i + 1]]; how many differ.
 
@@ -340,8 +337,7 @@ def _cut(
             size, position = _next_word(data, position, end, kinds, lower, pairs, word)
             if size == 0:
                 break
-            key = fnv1a(word, 0, size)
-            slot = word_slot(table, hashes, offsets, pool, key, word, 0, size)
+            slot = word_slot(table, offsets, pool, word, 0, size)
             number = np.int64(table[slot])
             if number == FREE:
                 number = distinct
@@ -349,24 +345,12 @@ def _cut(
                 for i in range(size):
                     pool[begin + i] = word[i]
                 offsets[number + 1] = begin + size
-                hashes[number] = key
                 table[slot] = number
                 distinct += 1
                 if 2 * distinct > len(table):
                     table = slots[: 2 * len(table)]
-                    _put(table, hashes, distinct)
+                    put_words(table, offsets, pool, distinct)
             numbers[count] = number
             count += 1
         bounds[row + 1] = count
     return distinct
-
-
-@compiled
-def _put(slots: Any, hashes: Any, count: Any) -> None:
-    """Put the first words, all different, into a new table."""
-    slots[:] = FREE
-    for number in range(count):
-        slot = np.int64(mixed(hashes[number]) & np.uint64(len(slots) - 1))
-        while slots[slot] != FREE:
-            slot = (slot + 1) & (len(slots) - 1)
-        slots[slot] = number

@@ -26,7 +26,7 @@ from evenrank.data.schema import Block, DuplicateCheck, Table
 from evenrank.errors import InputError
 from evenrank.parallel import map_in_order, thread_count
 from evenrank.text.lexicon import Lexicon, shipped
-from evenrank.text.matcher import Matcher, Source, arrow_numbers
+from evenrank.text.matcher import Matcher, Source
 from evenrank.text.tokens import Tokenizer
 
 _KEY = b"evenrank"  # of the provenance in the metadata of a Parquet file
@@ -197,9 +197,8 @@ def count_documents(docs: Docs, matcher: Matcher, progress: Progress | None) -> 
 def count_batch(batch: pa.RecordBatch, matcher: Matcher) -> pa.RecordBatch:
     """The rows of the tally for one batch of documents."""
     result = matcher.count(batch.column("text"))
-    columns = [batch.column("doc_id"), arrow_numbers(result.tokens)]
-    columns += [arrow_numbers(result.counts[:, g]) for g in range(len(matcher.groups))]
-    columns += [arrow_numbers(result.logwords[:, g]) for g in range(len(matcher.groups))]
+    numbers = [result.tokens, *result.counts.T, *result.logwords.T]
+    columns = [batch.column("doc_id"), *(pl.Series(each).to_arrow() for each in numbers)]
     names = ["doc_id", "tokens", *matcher.groups, *(f"{group}_logwords" for group in matcher.groups)]
     return pa.RecordBatch.from_arrays(columns, names)
 

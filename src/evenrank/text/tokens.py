@@ -11,7 +11,7 @@ version of Python.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache
 from importlib import resources
 from typing import Literal, NamedTuple, get_args
 
@@ -21,40 +21,35 @@ from evenrank.errors import InputError
 
 SEPARATOR, LETTER, MARK, APOSTROPHE = 0, 1, 2, 3
 
-PLANES = 0x20000
-"""The planes that have case; above them only ideographs are letters."""
-IDEOGRAPHS = range(0x20000, 0x323B0)
-
 
 class Unicode(NamedTuple):
-    """Tables by code point, as far as code point 0x20000."""
+    """Tables by code point."""
 
     version: str  # of the Unicode data
     kind: np.ndarray  # uint8: SEPARATOR, LETTER (letters and digits), MARK, APOSTROPHE
-    fold: np.ndarray  # uint32: one-to-one case folding, É → é, ς → σ
-    lower: np.ndarray  # uint32: str.lower where it gives one character
-    pairs: np.ndarray  # int64, sorted: folded letter << 21 | combining mark …
-    composed: np.ndarray  # uint32: … and the letter they make together
+    fold: np.ndarray  # uint32, as far as 0x20000: one-to-one case folding, É → é, ς → σ
+    lower: np.ndarray  # uint32, as far as 0x20000: str.lower where it gives one character
+    pairs: np.ndarray  # int64[·, 2], sorted: folded letter << 21 | combining mark, and the letter they make
 
 
-@lru_cache(maxsize=1)
+@cache
 def unicode_tables() -> Unicode:
     """The tables that are shipped."""
     with resources.files("evenrank.text").joinpath("data/unicode.npz").open("rb") as file:
         stored = dict(np.load(file, allow_pickle=False))
-    kind = np.repeat(stored["kinds"], stored["lengths"])
-    fold, lower = (_mapped(stored[f"{name}_from"], stored[f"{name}_to"]) for name in ("fold", "lower"))
-    return Unicode(str(stored["version"]), kind, fold, lower, stored["pairs"], stored["composed"])
+    codes = np.arange(len(stored["fold"]), dtype=np.uint32)
+    fold, lower = codes + stored["fold"], codes + stored["lower"]
+    return Unicode(str(stored["version"]), stored["kind"], fold, lower, stored["pairs"])
 
 
-def _mapped(characters: np.ndarray, becoming: np.ndarray) -> np.ndarray:
-    table = np.arange(PLANES, dtype=np.uint32)
-    table[characters] = becoming
-    return table
+@cache
+def _compositions() -> dict[int, int]:
+    return dict(unicode_tables().pairs.tolist())
 
 
 Tokenizer = Literal["words", "whitespace"]
 
+_WORDS = re.compile("L[LM]*")  # among kinds of characters
 # The same of texts in ASCII, in one search: a single letter beside an apostrophe is no token.
 _ASCII_WORDS = re.compile(r"[a-z0-9]{2,}|(?<!')[a-z0-9](?!')")
 
@@ -90,36 +85,31 @@ def tokens(text: str, tokenizer: Tokenizer = "words") -> list[str]:
         text = text.lower()
         return _ASCII_WORDS.findall(text) if tokenizer == "words" else [p for p in text.split(" ") if p]
     tables = unicode_tables()
+    codes = np.fromiter(map(ord, text), np.int64, len(text))
+    fold = tables.lower if tokenizer == "whitespace" else tables.fold
+    kinds = tables.kind[codes]
+    folded = np.flatnonzero((codes < len(fold)) & (kinds != MARK))
+    codes[folded] = fold[codes[folded]]
+    characters = [*map(chr, codes.tolist())]
     if tokenizer == "whitespace":
-        lowered = (chr(tables.lower[ord(c)]) if ord(c) < PLANES else c for c in text)
-        return [piece for piece in "".join(lowered).split(" ") if piece]
-    names: list[str] = []
-    token: list[int] = []
-    beside = False  # does the token stand beside an apostrophe
-    letters = 0
-    for code in [*map(ord, text), ord(" ")]:
-        kind = LETTER if code in IDEOGRAPHS else SEPARATOR
-        folded = code
-        if code < PLANES:
-            kind, folded = int(tables.kind[code]), int(tables.fold[code])
-        if kind == LETTER:
-            token.append(folded)
-            letters += 1
-        elif kind == MARK and token:
-            _append_mark(token, code)
-        else:
-            if token and not (letters == 1 and (beside or kind == APOSTROPHE)):
-                names.append("".join(map(chr, token)))
-            token, letters = [], 0
-            beside = kind == APOSTROPHE
+        return [piece for piece in "".join(characters).split(" ") if piece]
+    names = []
+    classes = "".join("SLMA"[kind] for kind in kinds.tolist())
+    for match in _WORDS.finditer(classes):
+        first, last = match.span()
+        is_single = classes.count("L", first, last) == 1
+        if not (is_single and "A" in classes[max(0, first - 1) : last + 1]):
+            names.append(_composed(characters[first:last]))
     return names
 
 
-def _append_mark(token: list[int], mark: int) -> None:
-    tables = unicode_tables()
-    pair = token[-1] << 21 | mark
-    place = int(np.searchsorted(tables.pairs, pair))
-    if place < len(tables.pairs) and tables.pairs[place] == pair:
-        token[-1] = int(tables.composed[place])
-    else:
-        token.append(mark)
+def _composed(characters: list[str]) -> str:
+    """A token whose combining marks are one character with their letter, where there is such a one."""
+    token = characters[:1]
+    for character in characters[1:]:
+        pair = ord(token[-1]) << 21 | ord(character)
+        if pair in _compositions():
+            token[-1] = chr(_compositions()[pair])
+        else:
+            token.append(character)
+    return "".join(token)

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evenrank.text.matcher import Hits, Vocabulary, strings, utf8
+from evenrank.text.matcher import Hits, Vocabulary, utf8
 from evenrank.text.tokens import tokens
 from evenrank.vectors.gendered import Genderedness, Pairs, genderedness
 from evenrank.vectors.space import Doubles, Ints
@@ -220,7 +220,7 @@ def gendered_texts(source: Any = None, *, pairs: Pairs | None = None) -> Gendere
 
 def hashes(texts: pa.Array | Sequence[str], seed: int = 0) -> npt.NDArray[np.uint64]:
     """A number for each text that looks random; the same for the same text and seed, everywhere."""
-    data, bounds = utf8(strings(texts))
+    data, bounds = utf8(texts)
     sizes = np.diff(bounds)
     keys = np.full(len(sizes), _MIX ^ np.uint64(seed)) * _MIX
     for i in range(int(sizes.max(initial=0))):

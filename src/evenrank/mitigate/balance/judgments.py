@@ -20,7 +20,7 @@ import evenrank
 from evenrank.errors import InputError, check_whole
 from evenrank.mitigate.balance.training_set import TrainingSet, predicted_or_given
 from evenrank.parallel import refuse_after_fork
-from evenrank.psychology import scores_of
+from evenrank.psychology import scores as category_scores
 from evenrank.queries.generated import read_generated, stable_hash
 from evenrank.show.grid import Grid
 from evenrank.show.numbers import number
@@ -198,7 +198,7 @@ def even_judgments(
 
 def _directions(queries: pl.DataFrame, docs: Any, words: Any) -> tuple[pl.DataFrame, Doubles, dict[str, int]]:
     """Queries by document, the unit vectors of their documents, and how many queries have none."""
-    scores = scores_of(docs, queries["doc_id"].to_list(), words, "words")
+    scores = category_scores(docs, words, ids=queries["doc_id"])
     if lacking := [name for name in DIMENSIONS if name not in scores.columns]:
         raise InputError(f"the dictionary has no category {lacking[0]!r}; 22 are needed")
     table = queries.join(scores.select("doc_id", *DIMENSIONS), on="doc_id", maintain_order="left")
