@@ -185,8 +185,9 @@ def probe(
             warnings.simplefilter("ignore")  # a draw without one of the classes has no value
             draws = np.array([mean_auc(weights) for weights in drawn[:, place]])
         interval = interval_of(result["auc"], draws, len(names), 0.95)
-        if interval.high - interval.low > _RESOLUTION:
-            result |= {"low": interval.low, "high": interval.high}
+        low, high = interval.low, interval.high
+        if low is not None and high is not None and high - low > _RESOLUTION:
+            result |= {"low": low, "high": high}
     return result
 
 
