@@ -224,7 +224,7 @@ def test_onnxruntime_ranks_as_torch_does() -> None:
 
 
 def test_a_backend_that_there_is_not_is_named() -> None:
-    with pytest.raises(InputError, match="one of torch, onnx, onnx-int8"):
+    with pytest.raises(InputError, match="choose one of: torch, onnx, onnx-int8"):
         er.rerank("bi-encoder", RUN, DOCS, QUERIES, backend="bf16")
 
 
