@@ -20,7 +20,7 @@ import evenrank as er
 from benchmarks.corpus import recombined, shared
 from benchmarks.timing import REPEATS, Row, seconds
 from evenrank import demo
-from evenrank.parallel import thread_count
+from evenrank.data.docs import thread_count
 
 _PEER = "bm25s (numba backend, PyStemmer)"
 _LARGE = 1_000_000

@@ -56,8 +56,8 @@ def counterfactual(data: Path) -> dict[str, Any]:
     mirrored = er.mirror(*files, **given)
     written = er.mirror(*files, variants=pairs.select("female", "male"), **given)
     return {
-        "mirror images": _content(mirrored),
-        "written by people": _content(written),
+        "mirror images": mirror_test(mirrored),
+        "written by people": mirror_test(written),
         "by expected stereotype": {
             ranker: _by_stereotype(mirrored.values, folder, ranker) for ranker in RANKERS
         },
@@ -65,9 +65,26 @@ def counterfactual(data: Path) -> dict[str, Any]:
     }
 
 
-def _content(found: Any) -> dict[str, Any]:
-    content = found.to_dict()
-    return {"rankers": content["rankers"], "left_out": content["left_out"]}
+def mirror_test(found: Any) -> dict[str, Any]:
+    """A mirror test as JSON knows it."""
+    return {"rankers": nested(found), "left_out": dict(found.left_out)}
+
+
+def nested(found: Any) -> list[dict[str, Any]]:
+    """The rows of a mirror test; a mean with its interval is one entry."""
+    rows = []
+    for row in found.summary.iter_rows(named=True):
+        means = [name for name in row if f"{name}_low" in row]
+        ends = {f"{name}{end}" for name in means for end in ("_low", "_high")}
+        plain = {name: value for name, value in row.items() if name not in ends}
+        rows.append(
+            plain
+            | {
+                name: {"value": row[name], "low": row[f"{name}_low"], "high": row[f"{name}_high"]}
+                for name in means
+            }
+        )
+    return rows
 
 
 def _by_stereotype(pairs: pl.DataFrame, folder: Path, ranker: str) -> dict[str, Any]:

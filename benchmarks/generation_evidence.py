@@ -201,12 +201,8 @@ def balanced(name: str) -> dict[str, Any]:
         "generated": {"queries": len(made), **dict(sorted(found.iter_rows()))},
         "matching": _kept(er.balance(scores, labels)),
     }
-    for method in ("matching", "bins"):
-        filled = er.fill(scores, made, genders=labels, generated_scores=made_scores, method=method)
-        told[f"generation, {method}"] = {
-            **_added(filled),
-            "every real query is there": filled.removed.is_empty(),
-        }
+    filled = er.fill(scores, made, genders=labels, generated_scores=made_scores)
+    told["generation"] = _added(filled) | {"every real query is there": filled.removed.is_empty()}
     alike = er.even_judgments(made, index.docs, ratio=0.25, size=len(train.qrels))
     away = alike.pairs["distance"]
     told["judgments"] = {
@@ -414,12 +410,11 @@ def _balance_page(found: dict[str, Any]) -> list[str]:
             _levels("before", unit["matching"]["before"], unit["matching"]["kept"], "before", ""),
             _levels("matching", unit["matching"]["after"], unit["matching"]["kept"], "after", ""),
         ]
-        for method in ("matching", "bins"):
-            filled = unit[f"generation, {method}"]
-            counts = {g: {"after": filled["real"][g] + filled["added"][g]} for g in ("female", "male")}
-            lost = filled["without counterpart"]
-            said = f"{lost['female']:,} female, {lost['male']:,} male"
-            lines.append(_levels(f"generation, {method}", filled["after"], counts, "after", said))
+        filled = unit["generation"]
+        counts = {g: {"after": filled["real"][g] + filled["added"][g]} for g in ("female", "male")}
+        lost = filled["without counterpart"]
+        said = f"{lost['female']:,} female, {lost['male']:,} male"
+        lines.append(_levels("generation", filled["after"], counts, "after", said))
         alike = unit["judgments"]
         lines += [
             "",

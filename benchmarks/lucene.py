@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evenrank.parallel import thread_count
+from evenrank.data.docs import thread_count
 
 _WARM = 4  # rounds before anything is measured: Java compiles what it has seen often
 

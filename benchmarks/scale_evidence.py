@@ -59,7 +59,7 @@ def main(wanted: list[str]) -> None:
 
 def spark() -> dict[str, Any]:
     """Tally and measures of wiki by two workers, each with one core, against one machine."""
-    from evenrank.spark import read_docs, read_run, session, tally_files
+    from evenrank.spark import read_run, session, tally_files
 
     data = shared()
     if data is None:
@@ -87,12 +87,12 @@ def spark() -> dict[str, Any]:
             "Spark, two workers of one core, seconds": on_spark["seconds"],
             "MB": round(docs.stat().st_size / 1e6, 1),
         }
-        given = read_docs(made, [str(docs)])
+        given = _through_java(made, docs)
         as_it_is = given.mapInArrow(_untouched, given.schema)
         for name, each in (("untouched", as_it_is), ("tallied", er.tally(given))):
             times = [_timed(lambda each=each: _run_through(each))[1]["seconds"] for _ in range(3)]  # type: ignore[misc]
             found["tally"][f"Spark, rows through Python {name}, seconds"] = statistics.median(times)
-        frame = er.tally(read_docs(made, [str(docs)]))
+        frame = er.tally(_through_java(made, docs))
         mine = er.measure(run, _MEASURES, tally=tally, qrels=wiki.qrels)
         theirs = er.measure(read_run(made, str(run)), _MEASURES, tally=frame, qrels=wiki.qrels)
         found["measures"] = {
@@ -116,9 +116,13 @@ def spark() -> dict[str, Any]:
     return found
 
 
+def _through_java(spark: Any, docs: Path) -> Any:
+    return spark.read.csv(str(docs), sep="\t", quote="", schema="doc_id string, text string")
+
+
 def spark_throughput() -> dict[str, Any]:
     """What a tally of a gigabyte costs in Spark, step by step, with warm workers."""
-    from evenrank.spark import read_docs, session, tally_files
+    from evenrank.spark import session, tally_files
 
     found: dict[str, Any] = {"master": "local[2]", "passages": "recombined"}
     with tempfile.TemporaryDirectory() as folder:
@@ -129,7 +133,7 @@ def spark_throughput() -> dict[str, Any]:
                 count += len(texts)
         found |= {"documents": count, "MB": round(docs.stat().st_size / 1e6)}
         made = session("local[2]")
-        given, output = read_docs(made, [str(docs)]), Path(folder) / "tally.parquet"
+        given, output = _through_java(made, docs), Path(folder) / "tally.parquet"
         steps: dict[str, Callable[[], Any]] = {
             "one machine, 2 threads": lambda: er.tally(docs),
             "Spark, lines read": lambda: _run_through(made.read.text(str(docs))),

@@ -33,7 +33,7 @@ from benchmarks.corpus import recombined, shared
 from benchmarks.lucene import Spent, lucene
 from benchmarks.timing import REPEATS, Row, peak_memory
 from evenrank.data.docs import open_docs as as_docs
-from evenrank.parallel import thread_count
+from evenrank.data.docs import thread_count
 from evenrank.rankers.analysis import read_stop_words
 from evenrank.rankers.lexical import BM25, QueryTerms, retrieve
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import evenrank as er
 from benchmarks import small_wiki
+from benchmarks.counterfactual_evidence import mirror_test
 from benchmarks.neural_units import INTERACTION
 from benchmarks.pages import DOCS, fill, interval, number, table
 from benchmarks.small_wiki import first_stage, loaded
@@ -79,9 +80,9 @@ def stages_trained(data: Path) -> dict[str, Any]:
             }
             rankers = {system: reranked(model, depth) for system, model in models.items()}
             how = "a language model" if systems == _SLOWEST else "trained on SQuAD"
-            found[f"{name}, {how}, first {depth} of BM25"] = er.mirror(
-                docs, asked, rankers=rankers, measure="ARaB@10"
-            ).to_dict()
+            found[f"{name}, {how}, first {depth} of BM25"] = mirror_test(
+                er.mirror(docs, asked, rankers=rankers, measure="ARaB@10")
+            )
     made = {"preference": found}
     before = json.loads(_WIKI.with_name("where-bias-enters.json").read_text())["results"]
     fill("where-bias-enters.md", page(before, trained=made))
@@ -96,10 +97,10 @@ def _mirrored(data: Path, name: str, cutoff: int, way: _Way) -> dict[str, Any]:
         queries,
         rankers=_rankers(name),
         measure=f"ARaB@{cutoff}",
-        gendered_queries=way,
+        gendered_queries=way == "mirror",
         vectors=str(data / "data" / "vectors" / "glove-100d.bin.gz"),
     )
-    return test.to_dict()
+    return mirror_test(test)
 
 
 def _rankers(name: str) -> Any:

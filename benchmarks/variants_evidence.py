@@ -39,7 +39,7 @@ def _rows(found: VariantAudit) -> dict[str, Any]:
     return {
         "rows": [{**asdict(row), "verdict": row.verdict} for row in found.rows],
         "left out": {engine: dict(reasons) for engine, reasons in found.left_out.items()},
-        "cautions": list(found.cautions),
+        "warnings": list(found.warnings),
     }
 
 

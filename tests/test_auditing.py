@@ -181,7 +181,7 @@ def test_a_background_that_lacks_queries_leaves_only_nfairr_out() -> None:
     runs = {"old": {"q1": {"a": 2.0, "c": 1.0}}, "new": {"q1": {"a": 1.0}, "q2": {"b": 2.0, "a": 1.0}}}
     found = er.audit(runs, docs=docs, confidence=None)
     assert "NFaiRR" not in names(found) and "ARaB" in names(found)
-    assert any(caution.startswith("NFaiRR was left out: query q2") for caution in found.cautions)
+    assert any(warning.startswith("NFaiRR was left out: query q2") for warning in found.warnings)
 
 
 def test_swapping_the_groups_swaps_the_verdict(runs: dict[str, Path], inputs: dict[str, Any]) -> None:
@@ -206,7 +206,7 @@ def test_a_measure_that_the_texts_do_not_allow_is_left_out_and_said() -> None:
     docs = {"a": "zzzqq he", "b": "xxyyq she"}
     found = er.audit({"q1": {"a": 2.0, "b": 1.0}}, docs=docs, queries={"q1": "qqqq"}, confidence=None)
     assert "GSR" not in names(found)
-    assert any(caution.startswith("GSR was left out: no word of any query") for caution in found.cautions)
+    assert any(warning.startswith("GSR was left out: no word of any query") for warning in found.warnings)
 
 
 def test_the_table_marks_what_differs(audit: Audit) -> None:
@@ -313,7 +313,7 @@ def test_predicted_genders_are_called_guesses(tmp_path: Path, capfd: pytest.Capt
     command += ["--queries", str(tmp_path / "queries.tsv"), "--genders", "predict"]
     assert main([*command, "--format", "json"]) == 0
     found = json.loads(capfd.readouterr().out)
-    assert any("are guesses of the shipped classifier" in caution for caution in found["cautions"])
+    assert any("are guesses of the shipped classifier" in warning for warning in found["warnings"])
     assert found["runs"][0]["measures"][0]["queries"] == 1  # the neutral one
 
 

@@ -16,6 +16,7 @@ from hypothesis import settings
 
 import evenrank as er
 from evenrank import parallel
+from evenrank.data.docs import thread_count
 
 ROOT = Path(__file__).parent.parent
 
@@ -25,6 +26,7 @@ import os, signal, sys, time, warnings
 import numpy as np
 import polars as pl
 import evenrank as er
+from evenrank import demo
 from evenrank.data.read import read_qrels, read_queries
 warnings.simplefilter("ignore")
 where = sys.argv[1]
@@ -49,7 +51,7 @@ class Encoder:
 
 entries = {
     "audit": lambda: er.audit(run, ["ARaB@2"], tally=tally),
-    "load": lambda: er.load("demo"),
+    "load": lambda: er.load(demo.folder()),
     "tally": lambda: er.tally(docs),
     "index": lambda: er.index(docs, where + f"/idx{os.getpid()}"),
     "Index": lambda: er.Index.open(where + "/idx"),
@@ -139,8 +141,6 @@ def test_no_public_entry_hangs_in_a_forked_worker(tmp_path: Path) -> None:
     assert functions - set(found) == {
         "lexicon",  # these have no threads to wait for
         "parse",
-        "tally_batches",
-        "tally_schema",
     }
 
 
@@ -183,39 +183,6 @@ def hardened(tmp_path: Path, *read_only: str, **environment: str) -> subprocess.
     given = {**plain, "PYTHONPATH": str(package), "HOME": str(package), **environment}
     given["PYTHONDONTWRITEBYTECODE"] = "1"
     return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env=given)
-
-
-@pytest.mark.slow
-def test_compiled_code_is_kept_among_temporary_files_if_there_is_no_other_place(
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "tmp").mkdir()
-    done = hardened(tmp_path, TMPDIR=str(tmp_path / "tmp"))
-    assert done.returncode == 0, done.stderr
-    (kept,) = (tmp_path / "tmp").iterdir()
-    assert done.stdout.splitlines() == ["[0]", str(kept)]
-    assert kept.stat().st_mode & 0o777 == 0o700
-    assert list(kept.rglob("*.nbi"))
-
-
-@pytest.mark.parametrize("how", ["a link", "open to others", "a file"])
-def test_a_folder_that_others_may_have_made_is_not_trusted_with_code(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
-) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr(parallel, "_TEMPORARY", ())
-    folder = tmp_path / f"evenrank-numba-{os.getuid()}"
-    if how == "a link":
-        (tmp_path / "elsewhere").mkdir(mode=0o700)
-        folder.symlink_to(tmp_path / "elsewhere")
-    elif how == "open to others":
-        folder.mkdir()
-        folder.chmod(0o770)
-    else:
-        folder.write_text("")
-    assert parallel._private_folder() is None
-    folder.unlink() if how != "open to others" else folder.rmdir()
-    assert parallel._private_folder() == str(folder)
 
 
 @pytest.mark.slow
@@ -285,11 +252,11 @@ def test_without_a_compiler_one_line_says_why_there_is_no_index(tmp_path: Path) 
 
 
 def test_threads_can_be_fewer_than_cores_and_more() -> None:
-    own = parallel.thread_count()
+    own = thread_count()
     try:
         for wanted in (1, own + 3):
             parallel.set_threads(wanted)
-            assert parallel.thread_count() == wanted
+            assert thread_count() == wanted
     finally:
         parallel.set_threads(None)
-    assert parallel.thread_count() == own
+    assert thread_count() == own

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import bz2
 import json
-import pickle
 import shutil
 import subprocess
 import sys
@@ -13,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import pyarrow as pa
 import pytest
 
 import evenrank as er
@@ -48,22 +45,6 @@ def docs(spark: Any) -> Any:
     return spark.createDataFrame(rows, "doc_id string, text string").repartition(3)
 
 
-def test_the_function_can_be_sent_to_workers_and_called_with_batches_of_any_kind() -> None:
-    count = pickle.loads(pickle.dumps(er.tally_batches("rekabsaz2020")))
-    table = pa.table({"docno": ["a", "b"], "title": ["His", None], "text": ["she said", "he"]})
-    whole = count(table)
-    assert whole["male"].to_pylist() == [1, 1]
-    assert whole["female"].to_pylist() == [1, 0]
-    assert [batch.num_rows for batch in count(iter(table.to_batches()))] == [2]
-    assert count(table.slice(0, 0)).num_rows == 0
-
-
-def test_the_public_contract_is_map_in_arrow(docs: Any) -> None:
-    lexicon = er.lexicon("rekabsaz2020")
-    made = docs.mapInArrow(er.tally_batches(lexicon), er.tally_schema(lexicon))
-    assert made.count() == len(er.tally(DATA / "docs.tsv"))
-
-
 def test_a_tally_is_that_of_one_machine_row_for_row(docs: Any) -> None:
     made = pl.DataFrame(pl.from_arrow(er.tally(docs).toArrow())).sort("doc_id")
     assert made.equals(er.tally(DATA / "docs.tsv").frame.sort("doc_id"))
@@ -94,7 +75,7 @@ def test_measures_are_those_of_one_machine(spark: Any, docs: Any) -> None:
         assert theirs.left_out == mine.left_out
         assert theirs.ties == mine.ties
         assert theirs.notes == mine.notes
-    assert there.cautions == here.cautions
+    assert there.warnings == here.warnings
     assert there.provenance["tally"]["lexicon"] == here.provenance["tally"]["lexicon"]
 
 
@@ -186,46 +167,33 @@ def test_workers_read_parts_of_files_themselves(
     assert er.Tally.read(made).frame.equals(er.tally(whole).frame)
 
 
-def test_small_files_are_one_piece_of_work_and_empty_ones_none(tmp_path: Path) -> None:
-    from evenrank.spark import _opened, _tasks
+def test_empty_files_of_a_folder_are_skipped(tmp_path: Path) -> None:
+    from evenrank.spark import Tallying, _local_files
 
+    tallying = Tallying.of("rekabsaz2020")
+    folder = tmp_path / "docs"
+    folder.mkdir()
     for name, content in (("a", "doc_id\ttext\n1\tshe\n"), ("b", ""), ("c", "doc_id\ttext\n")):
-        (tmp_path / name).write_text(content)
-    (tmp_path / "d").write_text("doc_id\ttext\n2\the\n")
-    count = er.tally_batches()
-
-    def shared(*named: str) -> list[list[str]]:
-        files = _opened([[str(tmp_path / name) for name in each] for each in named], count)
-        return [[Path(path).name for path, _ in task] for task in _tasks(files, 2)]
-
-    assert shared("abcd") == [["a", "d"]]
-    assert shared("a", "a") == [["a", "a"]]  # named twice: its documents will be refused as duplicates
+        (folder / name).write_text(content)
+    (folder / "_SUCCESS").touch()
+    assert [Path(path).name for path, _ in _local_files([f"file://{folder}"], tallying)] == ["a"]
+    (folder / "a").unlink()
     with pytest.raises(InputError, match=r"no file here has a document"):
-        shared("a", "bc")
+        _local_files([str(folder)], tallying)
     with pytest.raises(InputError, match=r"b: the file is empty"):
-        shared("a", "b")
-    (tmp_path / "e").write_text("3\tit\n")
-    with pytest.raises(InputError, match=r"e: of this file and d, only one begins with a header"):
-        shared("ade")
+        _local_files([str(folder / "b")], tallying)
 
 
-def test_what_only_spark_can_read_comes_through_spark(spark: Any, tmp_path: Path) -> None:
-    from evenrank.spark import _local_files, tally_files
+def test_at_an_address_parquet_is_read_and_written(spark: Any, tmp_path: Path) -> None:
+    from evenrank.spark import tally_files
 
-    packed = tmp_path / "docs.tsv.bz2"
-    packed.write_bytes(bz2.compress(b"1\tshe went\n2\the came\n"))
-    assert _local_files(spark, [str(packed)]) is None
-    assert tally_files(spark, [str(packed)], str(tmp_path / "t.parquet"), "rekabsaz2020") == 2
     plain = tmp_path / "docs.tsv"
     plain.write_text("1\tshe went\n")
-    assert _local_files(spark, [f"file://{plain}"]) == [[str(plain)]]
-    assert _local_files(spark, [str(plain), "s3a://bucket/docs.tsv"]) is None
-    assert _local_files(spark, [str(tmp_path / "*.tsv")]) is None
-    (tmp_path / "deep" / "er").mkdir(parents=True)
-    assert _local_files(spark, [str(tmp_path / "deep")]) is None
     there = f"file://{tmp_path}/made"
-    assert tally_files(spark, [str(plain)], there, "rekabsaz2020") == 1
+    assert tally_files(spark, [f"file://{plain}"], there, "rekabsaz2020") == 1
     assert list(Path(tmp_path, "made").glob("part-*.parquet"))
+    with pytest.raises(InputError, match="only Parquet is read at an address"):
+        tally_files(spark, ["s3a://bucket/docs.tsv"], there, "rekabsaz2020")
 
 
 def test_a_bad_line_in_a_later_part_is_named(

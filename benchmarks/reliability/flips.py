@@ -37,7 +37,6 @@ KINDS: dict[str, Kind] = {
     "index": Kind(material.index, "index", material.search),
     "forward-index": Kind(material.index, "index", material.search, "forward-*"),
     "offsets": Kind(material.index, "index", material.search, "*-offsets"),
-    "vectors-store": Kind(material.vectors_store, "v.arrow", material.vectors),
     "bundle": Kind(material.bundle, "b.zip", material.unbundled),
     "classifier-model": Kind(material.model, "model", material.classified),
 }

@@ -142,7 +142,6 @@ READERS: dict[str, Reader] = {
     "tally": Reader(material.tally, "t.parquet", er.Tally.of),
     "vectors-text": Reader(material.vectors_text, "v.txt", material.vectors),
     "vectors-binary": Reader(material.vectors_binary, "v.bin", material.vectors),
-    "vectors-store": Reader(material.vectors_store, "v.arrow", material.vectors),
     "index": Reader(material.index, "index", lambda path: er.Index.open(path).docs.texts(["d157"])),
     "bundle": Reader(material.bundle, "b.zip", material.unbundled),
     "classifier-model": Reader(material.model, "model", material.classified),
@@ -194,7 +193,7 @@ def _change(good: Path, path: Path, luck: random.Random) -> None:
         content = good.read_bytes()
     for _ in range(luck.choice((1, 1, 1, 2, 5))):
         content = _mutated(content, luck)
-    if path.suffix not in (".parquet", ".arrow", ".db") and luck.random() < 0.05:
+    if path.suffix not in (".parquet", ".db") and luck.random() < 0.05:
         content = gzip.compress(content)
     path.write_bytes(content)
 

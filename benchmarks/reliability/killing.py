@@ -82,7 +82,7 @@ COMMANDS: dict[str, Command] = {
         ["index", f"{HERE / 'docs.tsv'}", "-o", "OUT", "--force"],
         ["index", _collection(), "-o", "OUT", "--force"],
         "index",
-        lambda path: (er.Index.open(path, verify=True).documents, er.Index.open(path).terms),
+        lambda path: (er.Index.open(path).documents, er.Index.open(path).terms),
     ),
     "audit": Command(
         [*_AUDIT, "--run", f"{HERE / 'dense.run'}"],

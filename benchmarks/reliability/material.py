@@ -82,23 +82,17 @@ def vectors_binary(path: Path) -> Path:
     return write(path, content)
 
 
-def vectors_store(path: Path) -> Path:
-    from evenrank.vectors import load
-    from evenrank.vectors.formats import save
-
-    save(load(vectors_text(path.with_suffix(".txt"))), path)
-    return path
-
-
 def index(path: Path) -> Path:
     er.index(HERE / "docs.tsv", path)
     return path
 
 
 def model(path: Path) -> Path:
+    from experiments.query_classifier.training import save
+
     from evenrank.queries.model import load_classifier
 
-    load_classifier("static").save(path)
+    save(load_classifier("static"), path)
     return path
 
 

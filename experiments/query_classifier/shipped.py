@@ -33,7 +33,7 @@ from evenrank.queries.model import LABELS, StaticClassifier
 from evenrank.queries.words import data as shipped
 from evenrank.queries.words import gendered_words
 from experiments.query_classifier.samples import Samples, names_nobody
-from experiments.query_classifier.training import read_labelled, train_classifier
+from experiments.query_classifier.training import read_labelled, save, train_classifier
 
 _ROOT = Path(__file__).parents[2]
 HAND_LABELS = _ROOT / "benchmarks" / "data" / "wiki-train-query-genders.tsv"
@@ -169,7 +169,7 @@ def main() -> int:
         return 2
     queries, left_out = read_labelled(data / "data" / "query-gender" / "annotated.tsv")
     model = train(*queries, data)
-    model.save(shipped() / "static")
+    save(model, shipped() / "static")
     print(f"{len(queries.texts):,} annotated queries learned, {left_out} left out; {model.facts}")
     return 0
 

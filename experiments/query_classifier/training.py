@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 import evenrank
+from evenrank.data.files import packed, write_model
 from evenrank.data.read import labelled_queries
 from evenrank.errors import InputError
 from evenrank.queries.classify import OTHER, Progress, decide
@@ -236,9 +237,28 @@ def _regression(
 
 
 def rounded(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
-    """Weights as :meth:`StaticClassifier.save` keeps them: in 255 steps for each column."""
-    scale = np.maximum(np.abs(weights).max(0), 1e-9) / 127
+    """Weights as :func:`save` keeps them: in 255 steps for each column."""
+    scale = _scale(weights)
     return (np.rint(weights / scale).astype(np.float32) * scale.astype(np.float32)).astype(np.float32)
+
+
+def _scale(weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return np.maximum(np.abs(weights).max(0), 1e-9) / 127
+
+
+def save(model: StaticClassifier, path: str | os.PathLike[str]) -> None:
+    """Write the model folder: a JSON header and one ``.npz`` of plain arrays."""
+    scale = _scale(model.weights)
+    arrays = {
+        "vocabulary": np.frombuffer("\n".join(model.features.vocabulary).encode(), np.uint8),
+        "weights": np.rint(model.weights / scale).astype(np.int8),
+        "scale": scale,
+        "bias": model.bias,
+        "shares": model.shares,
+        "trained_on": model.trained_on,
+    }
+    numbers = {"likeness": model.likeness, "temperature": model.temperature}
+    write_model(path, model.name, {**model.facts, **numbers}, {"static.npz": packed(arrays)})
 
 
 class CrossValidation(NamedTuple):

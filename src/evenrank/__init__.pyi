@@ -80,8 +80,6 @@ from evenrank.rankers.index import Index as Index
 from evenrank.rankers.indexing import index as index
 from evenrank.rankers.neural.reranking import rerank as rerank
 from evenrank.rankers.registry import search as search
-from evenrank.spark import tally_batches as tally_batches
-from evenrank.spark import tally_schema as tally_schema
 from evenrank.text.lexicon import Lexicon as Lexicon
 from evenrank.text.lexicon import lexicon as lexicon
 from evenrank.text.tally import Tally as Tally

@@ -1,8 +1,7 @@
 """Collections and runs on a cluster: the word matcher of one machine in the workers of Apache Spark.
 
-`tally_batches` is all that Spark is given: a function from Arrow batches of documents to Arrow batches of
-their tally. Runs are cut in Spark to the depth that the measures look at; the rows that are left, and the
-tally of their documents, are measured on this machine.
+Spark maps Arrow batches of documents to Arrow batches of their tally. Runs are cut in Spark to the depth that
+the measures look at; the rows that are left, and the tally of their documents, are measured on this machine.
 """
 
 from __future__ import annotations
@@ -11,45 +10,31 @@ import json
 import os
 import re
 import sys
-import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial, reduce
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as pq
 from ir_measures.measures import Measure
 
-import evenrank
-from evenrank.data import formats
 from evenrank.data.docs import Docs, open_docs
 from evenrank.data.files import Part, reading
 from evenrank.data.read import is_spark, read_qrels
-from evenrank.data.schema import (
-    DOC_ID,
-    QUERY_ID,
-    RANK,
-    SCORE,
-    Block,
-    DuplicateCheck,
-    batch_of,
-    pick,
-    pick_fields,
-)
+from evenrank.data.schema import DOC_ID, QUERY_ID, RANK, SCORE, Block, pick, pick_fields
 from evenrank.errors import InputError, NoDocumentsError
 from evenrank.measures.base import is_bias, unwrap_abs
 from evenrank.measures.evaluate import depth_to_read, listed_measures, measure
 from evenrank.measures.inputs import named_runs
 from evenrank.measures.results import Measurement, Measurements
 from evenrank.text.lexicon import Lexicon
+from evenrank.text.lexicon import lexicon as as_lexicon
 from evenrank.text.matcher import Matcher, Source
-from evenrank.text.tally import Tally, count_batch, read_provenance, tally_columns, write_tally
+from evenrank.text.tally import Tally, count_batch, provenance, read_provenance, tally_columns
 
 FIELDS = ("title", "text")
 PROVENANCE = "evenrank"
@@ -57,8 +42,6 @@ PROVENANCE = "evenrank"
 MIN_PART, MAX_PART = 1 << 22, 1 << 27
 """Bytes of a file that a worker reads at a time: a task costs a tenth of a second, whatever it has to do."""
 _TYPES = {"string": "string", "int64": "bigint", "double": "double"}
-_ONLY_SPARK = (".bz2", ".deflate", ".snappy", ".lz4")
-"""Compressions that Spark reads and one machine does not."""
 _INSTALL = "needs Apache Spark: pip install 'evenrank[spark]', and Java 17 or newer"
 
 
@@ -86,11 +69,8 @@ def session(master: str | None = None) -> Any:
 
 
 @dataclass(frozen=True)
-class TallyBatches:
-    """Documents in, rows of their tally out, Arrow batch by Arrow batch: for any engine that maps batches.
-
-    Called with an iterator of batches it returns one (Spark's ``mapInArrow``), with a batch or a table it
-    returns one (Ray's ``map_batches``). It holds words and settings only, and can be sent to workers.
+class Tallying:
+    """How documents are tallied: words and settings only, which can be sent to workers.
 
     Attributes
     ----------
@@ -105,44 +85,56 @@ class TallyBatches:
     fields: tuple[str, ...] = FIELDS
     id_field: str | None = None
 
+    @classmethod
+    def of(
+        cls,
+        lexicon: Source,
+        *,
+        tokenizer: str = "words",
+        fields: Sequence[str] = FIELDS,
+        id_field: str | None = None,
+    ) -> Tallying:
+        words = json.dumps(as_lexicon(lexicon).to_dict(), ensure_ascii=False)
+        return cls(words, tokenizer, tuple(fields), id_field)
+
     @property
     def matcher(self) -> Matcher:
         """The matcher, compiled once in each worker."""
         return _matcher(self.words, self.tokenizer)
 
     @property
-    def schema(self) -> pa.Schema:
-        return tally_columns(self.matcher.groups)
+    def schema(self) -> str:
+        """The columns of the tally, as Spark writes a schema."""
+        fields = tally_columns(self.matcher.groups)
+        return ", ".join(f"`{field.name.replace('`', '``')}` {_TYPES[str(field.type)]}" for field in fields)
 
-    def __call__(self, batches: Any) -> Any:
-        if isinstance(batches, pa.Table):
-            return pa.Table.from_batches(map(self._count, batches.to_batches()), self.schema)
-        return self._count(batches) if isinstance(batches, pa.RecordBatch) else map(self._count, batches)
+    def open(self, source: Any) -> Docs:
+        return open_docs(source, fields=self.fields, id_field=self.id_field)
 
-    def _count(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        docs = open_docs(pa.Table.from_batches([batch]), fields=self.fields, id_field=self.id_field)
-        table = pa.Table.from_batches(self._count_blocks(docs.blocks()), self.schema).combine_chunks()
-        return next(iter(table.to_batches()), pa.RecordBatch.from_pylist([], schema=self.schema))
+    def count(self, blocks: Iterable[Block]) -> Iterator[pa.RecordBatch]:
+        for block in blocks:
+            yield count_batch(block.read(), self.matcher)
 
-    def _count_blocks(self, blocks: Iterable[Block]) -> Iterator[pa.RecordBatch]:
-        return (count_batch(block.read(), self.matcher) for block in blocks)
+    def count_batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the tally of Arrow batches of documents."""
+        for batch in batches:
+            if len(batch):
+                yield from self.count(self.open(pa.Table.from_batches([batch])).blocks())
 
-    def count_parts(self, tasks: Sequence[Task], batches: Iterable[pa.RecordBatch]) -> Iterator[Any]:
-        """Numbers of tasks in, in the column ``id``; rows of the tally of their parts of files out."""
+    def count_parts(
+        self, parts: Sequence[tuple[str, Part]], batches: Iterable[pa.RecordBatch]
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the tally of those parts of files whose numbers are in the column ``id``."""
         for batch in batches:
             for number in batch.column("id").to_pylist():
-                for path, part in tasks[number]:
-                    docs = open_docs(path, fields=self.fields, id_field=self.id_field)
-                    try:
-                        yield from self._count_blocks(docs.blocks(part))
-                    except InputError:  # a part does not know its lines: read from the first
-                        for block in docs.blocks():
-                            block.read()
-                        raise
-
-
-Task = list[tuple[str, Part]]
-"""Parts of files, or several small files, that a worker reads one after the other."""
+                path, part = parts[number]
+                docs = self.open(path)
+                try:
+                    yield from self.count(docs.blocks(part))
+                except InputError:  # a part does not know its lines: read from the first
+                    for _ in self.count(docs.blocks()):
+                        pass
+                    raise
 
 
 @lru_cache(maxsize=4)
@@ -150,95 +142,46 @@ def _matcher(words: str, tokenizer: str) -> Matcher:
     return Matcher(Lexicon.from_dict(json.loads(words)), tokenizer)
 
 
-def tally_batches(
-    lexicon: Source = "rekabsaz2020",
-    *,
-    tokenizer: str = "words",
-    fields: Sequence[str] = FIELDS,
-    id_field: str | None = None,
-) -> TallyBatches:
-    """Return a function that tallies Arrow batches of documents, wherever it is called.
-
-    Examples
-    --------
-    >>> count = tally_batches("rekabsaz2020")
-    >>> count(pa.table({"doc_id": ["d1"], "text": ["She met her brother."]}))["female"].to_pylist()
-    [2]
-    """
-    matcher = Matcher(lexicon, tokenizer)
-    words = json.dumps(matcher.lexicon.to_dict(), ensure_ascii=False)
-    return TallyBatches(words, matcher.tokenizer, tuple(fields), id_field)
-
-
-def tally_schema(lexicon: Source = "rekabsaz2020", *, tokenizer: str = "words") -> str:
-    """Return the columns that :func:`tally_batches` makes, as Spark writes a schema.
-
-    >>> tally_schema({"women": ["she"]})
-    '`doc_id` string, `tokens` bigint, `women` bigint, `women_logwords` double'
-    """
-    schema = tally_batches(lexicon, tokenizer=tokenizer).schema
-    return ", ".join(f"`{field.name.replace('`', '``')}` {_TYPES[str(field.type)]}" for field in schema)
-
-
-def tally_frame(
-    docs: Any,
-    lexicon: Source = "rekabsaz2020",
-    *,
-    tokenizer: str = "words",
-    fields: Sequence[str] = FIELDS,
-    id_field: str | None = None,
-) -> Any:
+def tally_frame(docs: Any, lexicon: Source = "rekabsaz2020", **how: Any) -> Any:
     """Return the tally of a Spark frame of documents as a Spark frame, in the same order; nothing runs yet.
 
     Columns are found by name as in :func:`evenrank.tally`. How the tally was made is kept in the metadata of
     ``doc_id``, and stays there when Spark writes the frame to Parquet. Duplicate documents are refused where
     they are ranked, by :func:`measure_frames`.
     """
-    count = tally_batches(lexicon, tokenizer=tokenizer, fields=fields, id_field=id_field)
-    id_column = pick(docs.columns, (id_field,) if id_field else DOC_ID)
-    chosen = docs.select(id_column, *pick_fields(docs.columns, fields))
-    return _mapped(chosen, count, count)
+    tallying = Tallying.of(lexicon, **how)
+    id_column = pick(docs.columns, (tallying.id_field,) if tallying.id_field else DOC_ID)
+    chosen = docs.select(id_column, *pick_fields(docs.columns, tallying.fields))
+    return _mapped(chosen, tallying.count_batches, tallying)
 
 
-def _mapped(frame: Any, work: Any, count: TallyBatches) -> Any:
+def _mapped(frame: Any, work: Any, tallying: Tallying) -> Any:
     """Return the rows of a tally, and in their schema how they were made."""
-    built = frame.mapInArrow(work, tally_schema(count.matcher.lexicon, tokenizer=count.tokenizer))
-    provenance = json.dumps(_provenance(count.matcher), ensure_ascii=False)
-    return built.withMetadata("doc_id", {PROVENANCE: provenance})
+    facts = json.dumps(provenance({"name": "a Spark frame"}, tallying.matcher), ensure_ascii=False)
+    return frame.mapInArrow(work, tallying.schema).withMetadata("doc_id", {PROVENANCE: facts})
 
 
-def _provenance(matcher: Matcher) -> dict[str, Any]:
-    return {
-        "evenrank": evenrank.__version__,
-        "lexicon": {**matcher.lexicon.to_dict(), "hash": matcher.lexicon.hash},
-        "tokenizer": matcher.tokenizer,
-        "unicode": matcher.unicode_version,
-        "input": {"name": "a Spark frame"},
-    }
-
-
-def tally_paths(
-    spark: Any,
-    paths: Sequence[str],
-    lexicon: Source = "rekabsaz2020",
-    *,
-    tokenizer: str = "words",
-    fields: Sequence[str] = FIELDS,
-    id_field: str | None = None,
-) -> Any:
+def tally_paths(spark: Any, paths: Sequence[str], lexicon: Source, **how: Any) -> Any:
     """Return the tally of files, or folders of them, as a Spark frame; nothing runs yet.
 
     Files on a disk that this machine and all workers see are read and split by the workers themselves, so
-    that documents do not pass through the virtual machine of Java; the rest comes through Spark.
+    that documents do not pass through the virtual machine of Java. Parquet elsewhere is read by Spark.
     """
-    local = _local_files(spark, paths)
-    if local is None:
-        docs = read_docs(spark, paths, fields=fields, id_field=id_field)
-        return tally_frame(docs, lexicon, tokenizer=tokenizer, fields=fields, id_field=id_field)
-    count = tally_batches(lexicon, tokenizer=tokenizer, fields=fields, id_field=id_field)
-    tasks = _tasks(_opened(local, count), spark.sparkContext.defaultParallelism)
-    numbers = spark.range(0, len(tasks), 1, len(tasks))
-    return _mapped(numbers, partial(count.count_parts, tasks), count)
+    tallying = Tallying.of(lexicon, **how)
+    if any("://" in path.removeprefix("file://") for path in paths):
+        frame = _parquet(spark, paths)
+        if frame is None:
+            raise InputError(
+                "only Parquet is read at an address; open other files with Spark and tally the frame",
+                path=paths[0],
+            )
+        return tally_frame(frame, lexicon, **how)
+    files = _local_files(paths, tallying)
+    size = sum(docs.size or 0 for _, docs in files) // (2 * spark.sparkContext.defaultParallelism)
+    size = min(MAX_PART, max(MIN_PART, size))
+    parts = [(path, part) for path, docs in files if docs.parts for part in docs.parts(size)]
+    numbers = spark.range(0, len(parts), 1, len(parts))
+    return _mapped(numbers, partial(tallying.count_parts, parts), tallying)
 
 
 def tally_files(spark: Any, paths: Sequence[str], output: str, lexicon: Source, **how: Any) -> int:
@@ -247,125 +190,35 @@ def tally_files(spark: Any, paths: Sequence[str], output: str, lexicon: Source, 
     The output is one file as on one machine; at an address such as ``s3a://…``, a folder of Parquet files.
     """
     with _one_line_errors():
-        made = tally_paths(spark, paths, lexicon, **how)
+        built = tally_paths(spark, paths, lexicon, **how)
         if "://" in output:
-            made.write.mode("errorifexists").parquet(output)
+            built.write.mode("errorifexists").parquet(output)
             return int(spark.read.parquet(output).count())
-        beside = Path(output).resolve().parent
-        with reading(beside), tempfile.TemporaryDirectory(prefix=".evenrank-spark-", dir=beside) as folder:
-            made.write.parquet(f"file://{folder}/tally")
-            pieces = sorted(Path(folder, "tally").glob("part-*.parquet"))
-            if not pieces:
-                raise InputError("the workers do not share this folder; write to an address", path=beside)
-            matcher = tally_batches(lexicon, **how).matcher
-            name = ", ".join(map(os.path.basename, paths))
-            facts = _provenance(matcher) | {"input": {"name": name}}
-
-            def batches() -> Iterator[pa.RecordBatch]:
-                for piece in pieces:
-                    yield from pq.ParquetFile(piece).iter_batches()
-
-            def checked() -> Iterator[pa.RecordBatch]:
-                duplicates = DuplicateCheck("doc_id")
-                for batch in batches():
-                    duplicates.add(batch.column("doc_id"))
-                    yield batch
-                duplicates.finish(Docs(name, lambda: (Block(partial(_ids, b), 0) for b in batches())).tables)
-
-            return int(write_tally(output, checked(), tally_columns(matcher.groups), facts)["documents"])
+        frame = pl.DataFrame(pl.from_arrow(built.toArrow()))
+        facts = provenance(
+            {"name": ", ".join(map(os.path.basename, paths))}, Tallying.of(lexicon, **how).matcher
+        )
+        Tally(Tally.of(frame).frame, facts).write(output)
+        return len(frame)
 
 
-def _ids(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return documents without text, of which only the ids are looked at."""
-    return batch_of(batch.column("doc_id"), pa.array([""] * len(batch)))
-
-
-def _local_files(spark: Any, paths: Sequence[str]) -> list[list[str]] | None:
-    """Return each file, or all of a folder; None if one is elsewhere, or packed as only Spark can read it."""
-    usual = spark.sparkContext._jsc.hadoopConfiguration().get("fs.defaultFS") or "file:///"
-    rows: list[list[str]] = []
-    for path in paths:
-        bare = path.removeprefix("file://")
-        if "://" in bare or (bare == path and not usual.startswith("file:")):
-            return None
-        if Path(bare).is_dir():
+def _local_files(paths: Sequence[str], tallying: Tallying) -> list[tuple[str, Docs]]:
+    """Return the files that hold documents; of a folder all, where some may be empty."""
+    opened: list[tuple[str, Docs]] = []
+    for path in (Path(path.removeprefix("file://")).absolute() for path in paths):
+        inside = [path]
+        if path.is_dir():
             with reading(path):
-                inside = [each for each in sorted(Path(bare).iterdir()) if each.name[0] not in "._"]
-        else:
-            inside = [Path(bare)]
-        if not inside or not all(each.is_file() for each in inside):
-            return None
-        if any(each.suffix.lower() in _ONLY_SPARK for each in inside):
-            return None
-        rows.append([str(each.absolute()) for each in inside])
-    return rows
-
-
-def _opened(named: Sequence[Sequence[str]], count: TallyBatches) -> list[tuple[str, Docs]]:
-    """Return the files that hold documents; all with a header, or none. In a folder some may be empty."""
-    rows: list[tuple[str, Docs]] = []
-    for inside in named:
-        before = len(rows)
-        for path in inside:
+                inside = [each for each in sorted(path.iterdir()) if each.name[0] not in "._"]
+        for file in map(str, inside):
             try:
-                rows.append((path, open_docs(path, fields=count.fields, id_field=count.id_field)))
+                opened.append((file, tallying.open(file)))
             except NoDocumentsError:
                 if len(inside) == 1:
                     raise
-        if len(rows) == before:
-            raise NoDocumentsError("no file here has a document", path=Path(inside[0]).parent)
-    lines = [(path, docs.first_line) for path, docs in rows if docs.first_line is not None]
-    for (other, first), (path, here) in pairwise(lines):
-        if first != here:
-            raise InputError(
-                f"of this file and {Path(other).name}, only one begins with a header; give both one, or none",
-                path=path,
-            )
-    return rows
-
-
-def _tasks(files: Sequence[tuple[str, Docs]], cores: int) -> list[Task]:
-    """Return parts of files that are neither too small nor too large, for each worker a few."""
-    size = min(MAX_PART, max(MIN_PART, sum(docs.size or 0 for _, docs in files) // (2 * cores)))
-    tasks: list[Task] = []
-    filled = size
-    for path, docs in files:
-        parts = docs.parts(size) if docs.parts else []
-        for part in parts:
-            length = (docs.size or 0) // len(parts)
-            if filled + length > size:
-                tasks.append([])
-                filled = 0
-            tasks[-1].append((path, part))
-            filled += length
-    return tasks
-
-
-def read_docs(
-    spark: Any, paths: Sequence[str], *, fields: Sequence[str] = FIELDS, id_field: str | None = None
-) -> Any:
-    """Return documents in Parquet, JSONL or TSV files, wherever Spark reads, as a Spark frame."""
-    from pyspark.sql import functions as f
-
-    if (frame := _parquet(spark, paths)) is not None:
-        return frame
-    lines = spark.read.text(list(paths))
-    first = lines.first()
-    if first is None:
-        raise InputError("the file is empty", path=paths[0])
-    line = first[0].removeprefix("\ufeff")
-    ids = (id_field,) if id_field else DOC_ID
-    layout, id_column, texts = formats.read_docs_layout(line, paths[0], ids=ids, fields=fields)
-    wanted = (id_column, *texts)
-    if layout.separator == formats.JSONL:
-        schema = ", ".join(f"`{name}` string" for name in wanted)
-        whole = lines.select(f.from_json("value", schema, {"mode": "FAILFAST"}).alias("row"))
-        return whole.select("row.*")
-    cells = _cells(f.split("value", "\t", -1), [len(layout.columns)], f"expected {layout.expected()}")
-    if layout.has_header:
-        lines = lines.where(f.col("value") != first[0])
-    columns = (f.col("cells")[layout.columns.index(name)].alias(name) for name in wanted)
-    return lines.select(cells.alias("cells")).select(*columns)
+    if not opened:
+        raise NoDocumentsError("no file here has a document", path=paths[0])
+    return opened
 
 
 def read_run(spark: Any, path: str) -> Any:
@@ -418,8 +271,8 @@ def open_inputs(
             path = built["tally"]
             built["tally"] = spark.read.parquet(path)
             if Path(path).is_file():
-                provenance = json.dumps(read_provenance(path), ensure_ascii=False)
-                built["tally"] = built["tally"].withMetadata("doc_id", {PROVENANCE: provenance})
+                facts = json.dumps(read_provenance(path), ensure_ascii=False)
+                built["tally"] = built["tally"].withMetadata("doc_id", {PROVENANCE: facts})
         elif docs is not None:
             lexicon, tokenizer = built.pop("lexicon", None), built.pop("tokenizer", None)
             words: Source = lexicon or "rekabsaz2020"

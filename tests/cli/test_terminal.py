@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 import subprocess
@@ -211,13 +212,12 @@ def test_documents_given_for_words_are_refused_in_one_line(
 def test_a_swap_is_written_as_its_name_says(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     docs = tmp_path / "docs.tsv"
     docs.write_text("1\tshe said\n2\tthe king\n")
-    assert main(["mitigate", "swap", str(docs), "-o", str(tmp_path / "swapped.parquet")]) == 0
-    found = pl.read_parquet(tmp_path / "swapped.parquet")
-    assert found.to_dict(as_series=False) == {"doc_id": ["1", "2"], "text": ["he said", "the queen"]}
-    assert main(["mitigate", "swap", str(docs), "--queries", "-o", str(tmp_path / "q.parquet")]) == 0
-    assert pl.read_parquet(tmp_path / "q.parquet").columns == ["query_id", "text"]
-    shown = said(capsys, "mitigate", "swap", docs, "-o", tmp_path / "x.parquet.gz", code=2)
-    assert "leave out the last ending" in shown and not (tmp_path / "x.parquet.gz").exists()
+    assert main(["mitigate", "swap", str(docs), "-o", str(tmp_path / "swapped.jsonl.gz")]) == 0
+    assert pl.read_ndjson(gzip.decompress((tmp_path / "swapped.jsonl.gz").read_bytes())).rows() == [
+        ("1", "he said"), ("2", "the queen"),
+    ]  # fmt: skip
+    shown = said(capsys, "mitigate", "swap", docs, "-o", tmp_path / "x.parquet", code=2)
+    assert "end the name in .tsv or .jsonl" in shown and not (tmp_path / "x.parquet").exists()
 
 
 @pytest.mark.parametrize(
@@ -248,14 +248,14 @@ def test_judgments_of_other_documents_and_of_few_queries_are_pointed_out(
 ) -> None:
     rows = (DEMO / "qrels.txt").read_text()
     qrels = tmp_path / "qrels.txt"
-    for content, caution in (
-        (rows.replace(" d", " x"), "caution: No run ranks any of the "),
-        ("".join(f"{row}\n" for row in rows.splitlines() if row < "q02"), "caution: Only 1 of the 60 ranked"),
+    for content, warning in (
+        (rows.replace(" d", " x"), "warning: No run ranks any of the "),
+        ("".join(f"{row}\n" for row in rows.splitlines() if row < "q02"), "warning: Only 1 of the 60 ranked"),
     ):
         qrels.write_text(content)
         given_ = ["measure", "nDCG@10", str(DEMO / "bm25.run"), "--qrels", str(qrels), "--resamples", "0"]
         assert main(given_) == 0
-        assert caution in capsys.readouterr().err
+        assert warning in capsys.readouterr().err
 
 
 def test_an_unreachable_dataset_gets_one_line() -> None:

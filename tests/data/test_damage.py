@@ -23,7 +23,7 @@ from evenrank.data.read import read_genders, read_qrels, read_queries
 from evenrank.data.runs import read_run
 from evenrank.errors import InputError
 from evenrank.text.tally import Tally
-from evenrank.vectors import Genderedness, Vectors, load, save
+from evenrank.vectors import Genderedness, Vectors, load
 
 TEXTS = {f"d{i}": "she he her " * (i % 7) + "x" for i in range(500)}
 
@@ -43,11 +43,6 @@ VALUES = np.linspace(-1, 1, 40).astype(np.float32)
 TABLE = Genderedness(sorted(VECTORS.words), VALUES, {"made": "here"})
 
 
-def _same_vectors(path: Path) -> bool:
-    found = load(path)
-    return found.words == VECTORS.words and np.array_equal(found.matrix, VECTORS.matrix)
-
-
 def _same_table(path: Path) -> bool:
     found = Genderedness.read(path)
     return found.words == TABLE.words and np.array_equal(found.values, TABLE.values)
@@ -57,7 +52,6 @@ def _same_table(path: Path) -> bool:
     ("name", "write", "same"),
     [
         ("t.parquet", _tally, _same_tally),
-        ("v.arrow", lambda path: save(VECTORS, path), _same_vectors),
         ("g.parquet", TABLE.write, _same_table),
     ],
 )

@@ -11,8 +11,6 @@ import pytest
 from evenrank.data import files, runs
 from evenrank.errors import InputError
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*worse rank")
-
 ROWS = [(f"q{q}", f"d{d}", (q * 7 + d * 13) % 31 / 4) for q in range(40) for d in range(50)]
 
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import warnings
 from functools import partial
 from pathlib import Path
 
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from evenrank.cli import main
 from evenrank.data.read import read_qrels, read_queries
 from evenrank.data.runs import read_run
-from evenrank.errors import InputError, InputWarning
+from evenrank.errors import InputError
 
 zstd = partial(pa.Codec("zstd").compress, asbytes=True)
 
@@ -194,44 +191,3 @@ def test_a_damaged_parquet_file_is_named(tmp_path: Path) -> None:
         path.write_bytes(content[:at] + b"\xff" * 64 + content[at + 64 :])
         with contextlib.suppress(InputError):
             read_run(path)
-
-
-@pytest.mark.parametrize("score", ["rank", "distance"])
-def test_scores_that_contradict_the_ranks_are_pointed_out(
-    tmp_path: Path, score: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    rows = [(q, f"d{n}", n, n if score == "rank" else n / 10) for q in ("q1", "q2") for n in range(1, 6)]
-    (tmp_path / "a.run").write_text("".join(f"{q} Q0 {d} {n} {s} a\n" for q, d, n, s in rows))
-    said = r"the higher score has the worse rank in 8 of 8 pairs of neighbouring rows.*use order 'rank'"
-    frame = pl.DataFrame(rows, schema=["query_id", "doc_id", "rank", "score"], orient="row")
-    for run in (tmp_path / "a.run", frame, frame.to_pandas()):
-        with pytest.warns(InputWarning, match=said):
-            assert read_run(run)["doc_id"][0] == "d5"
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert read_run(tmp_path / "a.run", order="rank")["doc_id"][0] == "d1"
-    (tmp_path / "docs.tsv").write_text("".join(f"d{n}\t{'he' if n < 3 else 'she'}\n" for n in range(1, 6)))
-    command = ["measure", "RaB@2", str(tmp_path / "a.run"), "--docs", str(tmp_path / "docs.tsv")]
-    assert main(command) == 0
-    lines = [line for line in capsys.readouterr().err.splitlines() if "worse rank" in line]
-    assert len(lines) == 1 and lines[0].startswith("caution: ") and lines[0].endswith("use --order rank")
-    assert main([*command, "--order", "rank"]) == 0
-    assert "worse rank" not in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "rows",
-    [
-        "q Q0 a 1 0.9 t\nq Q0 b 2 0.5 t\n",
-        "q Q0 a 0 0.5 t\nq Q0 b 0 0.9 t\n",
-        "q Q0 a 1 0 t\nq Q0 b 2 0 t\n",
-        "q Q0 a 1 0.1 t\nr Q0 b 2 0.9 t\n",
-        "q Q0 a x 0.1 t\nq Q0 b y 0.9 t\n",
-        "q Q0 b 2 0.5 t\nq Q0 a 1 0.9 t\n",
-    ],
-)
-def test_scores_that_agree_or_say_nothing_are_not_pointed_out(tmp_path: Path, rows: str) -> None:
-    (tmp_path / "a.run").write_text(rows)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert len(read_run(tmp_path / "a.run")) == 2

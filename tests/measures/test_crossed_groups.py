@@ -164,7 +164,7 @@ def test_crossed_groups_work_in_audit_gate_and_sweep(tmp_path, monkeypatch, caps
 def test_an_audit_of_shares_leaves_out_what_counts_documents_and_says_so():
     labels = soft([(7, 3), (10, 0), (0, 10), (2, 4), (5, 5), (1, 1)])
     found = er.audit({"a": RUN}, labels=labels, qrels={"q": {"d0": 1}})
-    assert any("Labels are shares" in caution for caution in found.cautions)
+    assert any("Labels are shares" in warning for warning in found.warnings)
     assert "AWRF@10" in str(found) and "rKL" not in str(found)
     with pytest.raises(er.InputError, match="give labels"):
         value("AWRF(attribute='gender')@3", tally=er.tally(dict.fromkeys(DOCS, "she")))

@@ -100,8 +100,8 @@ def test_only_queries_that_were_asked_count() -> None:
         per_query = dict(zip(every[measure].query_ids, every[measure].values, strict=True))
         assert some[measure].value == pytest.approx(sum(per_query[query] for query in asked) / 2)
         assert some[measure].left_out == {"not among the queries given": 58}
-    assert any("58 ranked or judged queries" in caution for caution in some.cautions)
-    assert not any("not among" in caution for caution in every.cautions)
+    assert any("58 ranked or judged queries" in warning for warning in some.warnings)
+    assert not any("not among" in warning for warning in every.warnings)
 
 
 def test_documents_of_an_iterator_stay_readable_until_nothing_reads_them() -> None:
@@ -163,11 +163,11 @@ def test_genders_can_be_predicted_in_python_too() -> None:
     found = er.measure(run, "RaB@2", docs=docs, queries=queries, genders="predict")
     assert found["RaB@2"].queries == 1 and found["RaB@2"].left_out == {"labelled female": 1}
     assert any(
-        "guesses of the shipped classifier, not labels by people (2 of 2 queries labelled" in caution
-        for caution in found.cautions
+        "guesses of the shipped classifier, not labels by people (2 of 2 queries labelled" in warning
+        for warning in found.warnings
     )
     audited = er.audit(run, ["RaB@2"], docs=docs, queries=queries, genders="predict")
     assert audited.measured["RaB@2"].value == found["RaB@2"].value
-    assert sum("guesses" in caution for caution in audited.cautions) == 1
+    assert sum("guesses" in warning for warning in audited.warnings) == 1
     with pytest.raises(InputError, match="reads the texts of the queries; give queries"):
         er.measure(run, "RaB@2", docs=docs, genders="predict")

@@ -200,12 +200,12 @@ def test_a_subset_with_no_query_has_no_value() -> None:
 def test_without_labels_gendered_queries_are_pointed_out() -> None:
     asked = {"q1": "famous women", "q2": "weather", "q3": "his hat"}
     found = er.measure(RUN, [COUNT], docs=DOCS, queries=asked, confidence=None)
-    assert len(found.cautions) == 1
-    assert "2 of 3 contain a word of the lexicon" in found.cautions[0]
+    assert len(found.warnings) == 1
+    assert "2 of 3 contain a word of the lexicon" in found.warnings[0]
     more = asked | {"q4": "her mother"}  # ranked by nobody
-    assert er.measure(RUN, [COUNT], docs=DOCS, queries=more, confidence=None).cautions == found.cautions
-    assert not er.measure(RUN, [COUNT], docs=DOCS, genders=GENDERS, confidence=None).cautions
-    assert not er.measure(RUN, ["RR@10"], qrels=QRELS, confidence=None).cautions
+    assert er.measure(RUN, [COUNT], docs=DOCS, queries=more, confidence=None).warnings == found.warnings
+    assert not er.measure(RUN, [COUNT], docs=DOCS, genders=GENDERS, confidence=None).warnings
+    assert not er.measure(RUN, ["RR@10"], qrels=QRELS, confidence=None).warnings
 
 
 # Documents

@@ -124,7 +124,7 @@ def test_what_is_wrong_is_said(text: str, why: str) -> None:
     ("text", "why"),
     [
         ("ARaB@10", "compares a measure with a number"),
-        ("0.1>=ARaB@10", "a measure stands on the left, a number on the right"),
+        ("0.1>=ARaB@10", "write a measure on the left and a number on the right"),
         ("0<ARaB@10<1", "one comparison"),
         ("ARaB@10==0", "one of < <= > >="),
         ("ARaB@10<'x'", "not a number"),

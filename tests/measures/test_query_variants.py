@@ -129,7 +129,7 @@ def test_topics_are_tested_apart_and_corrected_together() -> None:
     assert [row.topic for row in topics] == ["0", "1", "2"]
     assert all(row.p == pytest.approx(2 / 2**9) and row.p_holm == pytest.approx(6 / 2**9) for row in topics)
     assert all(row.verdict == "leans male" for row in topics)
-    assert any("resemble one another" in caution for caution in found.cautions)
+    assert any("resemble one another" in warning for warning in found.warnings)
 
 
 def test_where_each_topic_has_one_triple_there_is_no_row_for_it() -> None:

@@ -99,7 +99,6 @@ def test_the_tally_of_a_mirrored_collection_is_the_mirrored_tally(
 
 
 def test_every_word_of_the_lexicon_has_a_mirror_in_the_other_group() -> None:
-    assert swapper().unmirrored == {"female": (), "male": ()}
     groups = er.lexicon("rekabsaz2020").groups
     for word in (*groups["female"], *groups["male"]):
         mirror = er.swap(word)
@@ -114,7 +113,6 @@ def test_without_a_lexicon_mirrors_are_the_natural_ones() -> None:
 def test_words_outside_a_lexicon_never_enter_it() -> None:
     small = er.lexicon({"female": ["woman"], "male": ["man", "dad"]})
     assert er.swap("the woman, mum, mom and dad", lexicon=small, names=False) == "the man, mum, mom and mom"
-    assert swapper(small).unmirrored == {"female": (), "male": ("dad",)}
 
 
 def test_a_lexicon_of_other_groups_is_refused() -> None:
@@ -141,7 +139,6 @@ def test_it_takes_what_tables_take(tmp_path: Path) -> None:
     assert er.swap(["she", "", "x"]) == ["he", "", "x"]
     assert er.swap({"a": "she"}) == {"a": "he"}
     assert er.swap(pl.Series("t", ["she", None])).to_list() == ["he", None]
-    assert er.swap(pa.array(["she"])).to_pylist() == ["he"]
     queries = pl.DataFrame({"query_id": ["1"], "text": ["her mother"]})
     assert er.swap(queries)["text"].to_list() == ["his father"]
     (tmp_path / "docs.tsv").write_text("a\tshe\nb\tit\n")

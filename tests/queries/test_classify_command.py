@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from experiments.query_classifier.training import read_labelled, train_classifier
+from experiments.query_classifier.training import read_labelled, save, train_classifier
 
 from evenrank.cli import main
 from evenrank.data.read import read_genders
@@ -88,7 +88,7 @@ def test_measure_can_predict_the_genders(tmp_path: Path, capsys: pytest.CaptureF
     measured = json.loads(out)["runs"][0]["measures"][0]
     assert measured["queries"] == 1 and measured["left_out"] == {"labelled female": 1}
     assert (
-        "(2 of 2 queries labelled by the classifier: 1 female, 1 neutral)" in json.loads(out)["cautions"][0]
+        "(2 of 2 queries labelled by the classifier: 1 female, 1 neutral)" in json.loads(out)["warnings"][0]
     )
     assert not said
     assert main(arguments) == 2
@@ -117,7 +117,7 @@ def test_a_trained_model_labels_and_reports_its_own_queries(
     queries, left_out = read_labelled(tmp_path / "d.tsv")
     assert left_out == 1
     trained = str(tmp_path / "m")
-    train_classifier(*queries).save(trained)
+    save(train_classifier(*queries), trained)
     (tmp_path / "q.tsv").write_text("1\tHer mother 3\n2\ther mother was here\n")
     assert main(["classify", str(tmp_path / "q.tsv"), "--model", trained, "-o", str(tmp_path / "out")]) == 0
     assert _read(tmp_path / "out")["note"].to_list() == ["training query", None]

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from evenrank.errors import InputError
 from evenrank.queries import CLASSES, pool, vote
-from evenrank.queries.pooling import sheet_text
+from evenrank.queries.pooling import _fleiss, sheet_text
 
 RUNS = {
     "bm25": {"q1": -0.9, "q2": -0.1, "q3": 0.0, "q4": 0.2, "q5": 0.7},
@@ -129,12 +129,11 @@ class TestSheets:
         ]
         made = pl.DataFrame({"query_id": [f"00{i}" for i in range(len(texts))], "text": texts})
         made = made.with_columns(pl.lit("n").alias(f"annotator_{i}") for i in (1, 2, 3))
-        for separator in "\t,;":
-            path = tmp_path / "sheet"
-            path.write_text(sheet_text(made, separator))
-            labels = vote(path).labels
-            assert labels["text"].to_list() == texts
-            assert labels["query_id"].to_list() == made["query_id"].to_list()
+        path = tmp_path / "sheet"
+        path.write_text(sheet_text(made))
+        labels = vote(path).labels
+        assert labels["text"].to_list() == texts
+        assert labels["query_id"].to_list() == made["query_id"].to_list()
 
     def test_no_cell_begins_like_a_formula(self):
         lines = sheet_text(pool(values(), queries())).splitlines()
@@ -211,15 +210,6 @@ class TestVote:
         ):
             vote(path)
 
-    def test_other_classes_can_be_named(self):
-        made = sheet("yyn").with_columns(
-            pl.lit("yes").alias("annotator_1"), pl.lit("Yes").alias("annotator_2")
-        )
-        made = made.with_columns(pl.lit("no").alias("annotator_3"))
-        assert vote(made, classes=("yes", "no")).counts == {"yes": 1, "no": 0}
-        with pytest.raises(InputError, match="row 1: unknown label 'yes'; use one of neutral"):
-            vote(made)
-
     def test_an_empty_cell_is_named_with_its_line_or_drops_the_query(self, tmp_path):
         path = tmp_path / "sheet.tsv"
         path.write_text(sheet_text(sheet("ffm", "ff ", "  m")))
@@ -256,17 +246,6 @@ class TestVote:
         with pytest.raises(InputError, match="1 queries have fewer than 3 labels: q2"):
             vote(sheets)
 
-    def test_a_long_table_has_a_row_for_each_label(self):
-        long = pl.DataFrame(
-            [("1", w, x) for w, x in zip("abc", "ffm", strict=True)] + [("2", w, "n") for w in "bcd"],
-            schema=["query_id", "annotator", "label"],
-            orient="row",
-        )
-        votes = vote(long)
-        assert votes.labels.rows() == [("1", None, "female", 2), ("2", None, "neutral", 3)]
-        with pytest.raises(InputError, match="row 7: query '1' has two labels by the same annotator"):
-            vote(pl.concat([long, long[:1]]))
-
     def test_a_query_twice_in_a_sheet_is_refused(self):
         with pytest.raises(InputError, match="row 2: query 'q1' has two labels"):
             vote(pl.concat([sheet("fff"), sheet("fff")]))
@@ -289,9 +268,7 @@ class TestAgreement:
             [0, 0, 0, 0, 14], [0, 2, 6, 4, 2], [0, 0, 3, 5, 6], [0, 3, 9, 2, 0], [2, 2, 8, 1, 1],
             [7, 7, 0, 0, 0], [3, 2, 6, 3, 0], [2, 5, 3, 2, 2], [6, 5, 2, 1, 0], [0, 2, 2, 3, 7],
         ]  # fmt: skip
-        rows = ["".join("abcde"[j] * n for j, n in enumerate(row)) for row in table]
-        votes = vote(sheet(*rows, annotators=14), classes=tuple("abcde"))
-        assert votes.agreement == pytest.approx(0.210, abs=5e-4)
+        assert _fleiss(np.array(table)) == pytest.approx(0.210, abs=5e-4)
 
     @given(st.lists(st.text("nfmo", min_size=5, max_size=5), min_size=1, max_size=15))
     def test_it_agrees_with_statsmodels(self, rows):

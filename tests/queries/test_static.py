@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from experiments.query_classifier.training import read_labelled, train_classifier
+from experiments.query_classifier.training import read_labelled, save, train_classifier
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -60,7 +60,7 @@ def test_names_it_never_saw_are_known_from_the_census(model: StaticClassifier) -
 
 
 def test_a_saved_model_says_the_same(model: StaticClassifier, tmp_path: Path) -> None:
-    model.save(tmp_path / "m")
+    save(model, tmp_path / "m")
     again = load_classifier(tmp_path / "m")
     assert np.allclose(again.predict_proba(_TEXTS), model.predict_proba(_TEXTS))
     assert again.is_training_query(["Who is  MARY smith", "who is mary jones"]).tolist() == [True, False]
@@ -101,8 +101,8 @@ def test_the_longest_query_does_no_harm(model: StaticClassifier) -> None:
 @pytest.mark.slow
 def test_the_order_of_the_rows_makes_no_difference(tmp_path: Path) -> None:
     order = np.random.default_rng(1).permutation(len(_TEXTS))
-    train_classifier(_TEXTS, _LABELS).save(tmp_path / "a")
-    train_classifier([_TEXTS[i] for i in order], [_LABELS[i] for i in order]).save(tmp_path / "b")
+    save(train_classifier(_TEXTS, _LABELS), tmp_path / "a")
+    save(train_classifier([_TEXTS[i] for i in order], [_LABELS[i] for i in order]), tmp_path / "b")
     for file in ("model.json", "static.npz"):
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
 
@@ -110,7 +110,7 @@ def test_the_order_of_the_rows_makes_no_difference(tmp_path: Path) -> None:
 def test_arrays_that_do_not_fit_are_refused_though_the_checksum_vouches_for_them(
     model: StaticClassifier, tmp_path: Path
 ) -> None:
-    model.save(tmp_path / "m")
+    save(model, tmp_path / "m")
     saved = read_model(tmp_path / "m")
     arrays = saved.arrays("static.npz")
     for name, forged in (

@@ -233,8 +233,6 @@ def test_a_model_that_cannot_be_opened_is_one_line(index: Index, tmp_path: Path)
         make("dense", index=index, model=str(tmp_path / "empty")).rank(read_queries(QUERIES))
     with pytest.raises(InputError, match="one of: cosine, dot"):
         make("dense", index=index, similarity="euclid")
-    with pytest.raises(InputError, match="holds no text"):
-        make("dense", index=build(DOCS, tmp_path / "bare", text=False))
 
 
 @needs_torch

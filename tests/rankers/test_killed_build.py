@@ -21,7 +21,7 @@ import sys
 import evenrank as er
 from evenrank.rankers import indexing
 
-indexing.TOKENS = 20_000  # many runs to merge
+indexing.CHUNK = 20_000  # many stretches to sort
 
 def stop(step):
     if step in sys.argv[3:]:
@@ -34,14 +34,14 @@ def behind(step, function):
         return function(*given, **named)
     return stopped
 
-indexing._spill = behind("spilling", indexing._spill)
-indexing.merge = behind("merging", indexing.merge)
+indexing._write_ids = behind("ids", indexing._write_ids)
+indexing._write_terms = behind("terms", indexing._write_terms)
 indexing.write_manifest = behind("manifest", indexing.write_manifest)
 print("ready", flush=True)
 er.index(sys.argv[1], sys.argv[2], overwrite=True, progress=lambda done, size: stop("reading"))
 print("done", flush=True)
 """
-STEPS = ("reading", "spilling", "merging", "manifest")
+STEPS = ("reading", "ids", "terms", "manifest")
 
 
 @pytest.fixture(scope="module")
@@ -77,13 +77,11 @@ def test_a_build_killed_at_any_step_leaves_nothing_that_opens(source: Path, tmp_
     path = tmp_path / "x"
     for step in STEPS:  # each finds what the one before has left
         kill_at(step, source, path)
-        assert any(each.is_dir() for each in path.iterdir())
-        with pytest.raises(er.InputError, match="not an index, or its building was interrupted"):
+        with pytest.raises(er.InputError, match="no such index"):
             Index.open(path)
     index = er.index(source, path)
-    index.arrays.verify()
+    dict(index.arrays)
     assert index.documents == 6000
-    assert {each.name for each in path.iterdir()} == {".lock", "index.json", "data-0"}
 
 
 def test_a_killed_replacement_leaves_the_index_that_was_there(source: Path, tmp_path: Path) -> None:
@@ -92,7 +90,7 @@ def test_a_killed_replacement_leaves_the_index_that_was_there(source: Path, tmp_
     for step in STEPS:
         kill_at(step, source, path)
         found = Index.open(path)
-        found.arrays.verify()
+        dict(found.arrays)
         assert found.fingerprint == old
     assert er.index(source, path, overwrite=True).documents == 6000
 
@@ -117,7 +115,7 @@ def test_builds_killed_at_any_moment_leave_a_whole_index_or_none(source: Path, t
             assert not finished
             assert "not an index" in str(error) or "no such index" in str(error)
         else:
-            found.arrays.verify()
+            dict(found.arrays)
             assert found.fingerprint == whole
         if landed >= 5:
             break

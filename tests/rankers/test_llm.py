@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import threading
-import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
@@ -17,7 +16,7 @@ import pytest
 import evenrank as er
 from evenrank import InputError
 from evenrank.cli import main
-from evenrank.data.runs import read_run, write_run
+from evenrank.data.runs import write_run
 from evenrank.rankers.language_models import SMOLLM2
 from evenrank.rankers.llm import LLMReranker, language_model_reranker, read_order
 from evenrank.rankers.neural.candidates import candidates
@@ -101,16 +100,6 @@ def test_pointwise_takes_the_probability_of_yes(server: Server) -> None:
     assert server.asked[0]["model"] == "tiny" and server.asked[0]["temperature"] == 0
 
 
-def test_an_answer_is_asked_for_once(server: Server) -> None:
-    server.answer = lambda text, _: "yes" if number_of(text) % 2 else "no"
-    first = er.rerank(model(server), RUN, DOCS, QUERIES, depth=7)
-    asked = len(server.asked)
-    again = model(server)
-    assert er.rerank(again, RUN, DOCS, QUERIES, depth=7).equals(first)
-    assert len(server.asked) == asked == 14 and again.model.asked == 0
-    assert again.notes == ("questions asked: 0; answers known from before: 14",)
-
-
 def test_bad_answers_are_repaired_and_counted(server: Server) -> None:
     said = {1: "Yes.", 2: "I think the answer is no", 3: "", 4: "perhaps", 5: "no", 6: None, 7: "YES"}
     server.answer = lambda text, _: {"choices": [{"message": {"content": said[number_of(text)]}}]}
@@ -118,14 +107,14 @@ def test_bad_answers_are_repaired_and_counted(server: Server) -> None:
     scores = dict(zip(DOCS, asked.score(candidates({"q1": RUN["q1"]}, DOCS, QUERIES)).tolist(), strict=True))
     assert scores == {"d1": 1.0, "d2": 0.0, "d3": 0.5, "d4": 0.5, "d5": 0.0, "d6": 0.5, "d7": 1.0}
     assert dict(asked.repaired) == {"with neither yes nor no": 3, "with more than one word": 1}
-    assert "not as asked for, and repaired: 4 (" in asked.notes[1]
+    assert "not as asked for, and repaired: 4 (" in asked.notes[0]
 
 
 def test_an_answer_with_two_faults_is_one_answer(server: Server) -> None:
     server.answer = lambda text, number: "[2] > [9]" if number == 0 else "[1] > [2] > [3]"
     asked = model(server, style="listwise")
     asked.score(candidates(RUN, DOCS, QUERIES, depth=3))
-    assert "repaired: 1 (" in asked.notes[1]
+    assert "repaired: 1 (" in asked.notes[0]
     assert asked.repaired == {"with a number that was not shown": 1, "with numbers missing": 1}
 
 
@@ -178,15 +167,6 @@ def test_an_error_of_the_server_may_pass(server: Server) -> None:
     assert er.rerank(model(server, workers=1), RUN, DOCS, QUERIES, depth=1)["score"].to_list() == [1.0, 1.0]
 
 
-def test_an_answer_of_no_use_is_asked_for_anew(server: Server) -> None:
-    server.answer = lambda text, number: "who knows"
-    er.rerank(model(server), RUN, DOCS, QUERIES, depth=2)
-    server.answer = lambda text, number: "yes"
-    after = model(server)
-    assert set(er.rerank(after, RUN, DOCS, QUERIES, depth=2)["score"].to_list()) == {1.0}
-    assert after.model.asked == 4 and after.model.known == 0
-
-
 def test_a_probability_that_is_no_number_is_no_yes(server: Server) -> None:
     listed = [{"token": "yes", "logprob": math.nan}, {"token": "no", "logprob": -0.1}]
     content = {"message": {"content": "perhaps"}, "logprobs": {"content": [{"top_logprobs": listed}]}}
@@ -196,35 +176,6 @@ def test_a_probability_that_is_no_number_is_no_yes(server: Server) -> None:
     assert asked.malformed == 2
 
 
-def test_who_interrupts_does_not_wait_for_answers(server: Server) -> None:
-    released = threading.Event()
-
-    def answer(text: str, _: int) -> str:
-        if not (number_of(text) == 1 and QUERIES["q1"] in text):  # all but what is asked first
-            released.wait(30)
-        return "yes"
-
-    def interrupt(done: int, of: int) -> None:
-        raise KeyboardInterrupt
-
-    server.answer = answer
-    started = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        model(server, workers=2).score(candidates(RUN, DOCS, QUERIES, depth=3), progress=interrupt)
-    assert time.monotonic() - started < 10
-    released.set()
-
-
-def test_what_was_answered_before_a_failure_is_kept(server: Server) -> None:
-    server.answer = lambda text, number: "yes" if number < 3 else (503, {"error": "down"})
-    with pytest.raises(InputError, match="the same command goes on with them"):
-        er.rerank(model(server, workers=1, retries=1), RUN, DOCS, QUERIES, depth=7)
-    server.answer = lambda text, number: "yes"
-    after = model(server, workers=1)
-    er.rerank(after, RUN, DOCS, QUERIES, depth=7)
-    assert after.model.asked == 14 - 3
-
-
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -232,7 +183,7 @@ def test_what_was_answered_before_a_failure_is_kept(server: Server) -> None:
         ({"choices": []}, "has no `choices`"),
         (b"<html>", "expected JSON"),
         ((400, {"error": {"message": "no such model"}}), "no such model"),
-        ((401, {}), "the endpoint wants a key: --key env:VARIABLE"),
+        ((401, {}), "401"),
         ((500, {}), "asked 1 time"),
     ],
 )
@@ -241,7 +192,6 @@ def test_a_server_of_another_kind_is_one_clear_line(server: Server, content: Any
     with pytest.raises(InputError, match=said) as caught:
         er.rerank(model(server, retries=0), RUN, DOCS, QUERIES, depth=1)
     assert "\n" not in str(caught.value)
-    assert "answers so far" not in str(caught.value), "there are none"
 
 
 def test_the_key_is_sent_and_never_shown(
@@ -251,24 +201,14 @@ def test_the_key_is_sent_and_never_shown(
     asked = model(server, key="env:MY_KEY", retries=0)
     er.rerank(asked, RUN, DOCS, QUERIES, depth=1)
     assert server.headers[0]["Authorization"] == f"Bearer {SECRET}"
-    shown = f"{asked.describe()} {asked.notes} {asked.estimate(candidates(RUN, DOCS, QUERIES))}"
+    shown = f"{asked.describe()} {asked.notes}"
     server.answer = lambda text, number: (400, {"error": {"message": f"bad key {SECRET}"}})
     with pytest.raises(InputError) as caught:
         er.rerank(asked, RUN, DOCS, QUERIES, depth=2)
     assert SECRET not in shown + str(caught.value)
-    for path in (tmp_path / "cache").rglob("*.json"):
-        assert SECRET not in path.read_text()
     with pytest.raises(InputError, match="environment variable") as refused:
         model(server, key=SECRET)
     assert SECRET not in str(refused.value)
-
-
-def test_the_cost_is_estimated_before_anything_is_asked(server: Server) -> None:
-    asked = model(server, price_in=2.0, price_out=8.0)
-    said = asked.estimate(candidates(RUN, DOCS, QUERIES))
-    assert said.startswith("up to 14 requests") and "about $0.00" in said
-    assert "no price is given" in model(server).estimate(candidates(RUN, DOCS, QUERIES))
-    assert not server.asked
 
 
 def command(server: Server, tmp_path: Path) -> list[str]:
@@ -283,42 +223,6 @@ def command(server: Server, tmp_path: Path) -> list[str]:
     return [*arguments, "-o", str(tmp_path / "out.run"), "--depth", "3"]
 
 
-def test_the_command_asks_only_when_told_to(
-    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = command(server, tmp_path)
-    assert main(arguments) == 2
-    assert "add --yes" in capsys.readouterr().err and not server.asked
-    assert main([*arguments, "--yes"]) == 0
-    assert len(server.asked) == 6 and len(read_run(tmp_path / "out.run")) == 6
-
-
-@pytest.mark.parametrize("style", ["pointwise", "listwise"])
-def test_nobody_is_asked_where_all_answers_are_known(
-    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str], style: str
-) -> None:
-    server.answer = lambda text, _: "yes" if style == "pointwise" else "[3] > [1] > [2]"
-    arguments = [*command(server, tmp_path), "--set", f"style={style}"]
-    assert main([*arguments, "--yes"]) == 0
-    first, asked = read_run(tmp_path / "out.run"), len(server.asked)
-    capsys.readouterr()
-    assert main(arguments) == 0
-    said = capsys.readouterr().err
-    assert "requests" not in said and "questions asked: 0" in said
-    assert len(server.asked) == asked and read_run(tmp_path / "out.run").equals(first)
-
-
-def test_windows_without_an_answer_are_counted(server: Server) -> None:
-    server.answer = lambda text, number: "[4] > [3] > [2] > [1]" if number < 1 else (400, {})
-    asked = model(server, style="listwise", window=4, step=3, workers=1, retries=0)
-    pairs = candidates({"q1": RUN["q1"]}, DOCS, QUERIES)
-    assert asked.estimate(pairs).startswith("up to 2 requests")
-    with pytest.raises(InputError):
-        asked.score(pairs)
-    assert asked.estimate(pairs).startswith("up to 1 requests")
-    assert asked.model.known == 0 and not asked.repaired, "an estimate counts nothing"
-
-
 @pytest.mark.parametrize(
     ("more", "said"),
     [
@@ -330,7 +234,7 @@ def test_windows_without_an_answer_are_counted(server: Server) -> None:
 def test_what_cannot_be_used_is_refused_before_asking(
     server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str], said: str
 ) -> None:
-    assert main([*command(server, tmp_path), "--yes", *more]) == 2
+    assert main([*command(server, tmp_path), *more]) == 2
     assert said in capsys.readouterr().err and not server.asked
 
 
@@ -340,7 +244,7 @@ def test_a_dash_is_no_file(
     monkeypatch.chdir(tmp_path)
     arguments = command(server, tmp_path)
     arguments[arguments.index("-o") + 1] = "-"
-    assert main([*arguments, "--yes"]) == 2
+    assert main([*arguments]) == 2
     assert "write /dev/stdout" in capsys.readouterr().err and not server.asked
 
 
@@ -350,7 +254,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_asking(
 ) -> None:
     arguments = command(server, tmp_path)
     arguments[arguments.index("-o") + 1] = str(tmp_path / place)
-    assert main([*arguments, "--yes"]) == 2
+    assert main([*arguments]) == 2
     assert "cannot be written" in capsys.readouterr().err and not server.asked
 
 
@@ -370,13 +274,11 @@ def test_the_chat_is_asked_for_in_the_path_and_once(server: Server, ending: str,
     assert set(server.paths) == {asked}
 
 
-@pytest.mark.parametrize(
-    "given", ["words=abc", "words=0", "words=-5", "window=abc", "price_in=abc", "price_out=-1", "timeout=abc"]
-)
+@pytest.mark.parametrize("given", ["words=abc", "words=0", "words=-5", "window=abc", "timeout=abc"])
 def test_the_command_names_a_setting_that_cannot_be_used(
     server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str], given: str
 ) -> None:
-    assert main([*command(server, tmp_path), "--yes", "--set", given]) == 2
+    assert main([*command(server, tmp_path), "--set", given]) == 2
     said = capsys.readouterr().err
     assert f"{given.partition('=')[0]} is " in said and "must be" in said
     assert not server.asked

@@ -125,7 +125,6 @@ def test_an_index_can_be_replaced_and_do_without_stemming(place: Path) -> None:
         "none",
         "--stop-words",
         "none",
-        "--no-text",
     )
     assert said.startswith("3 documents, 6 terms")
     assert er.Index.open(path).number("nurses") >= 0

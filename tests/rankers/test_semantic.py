@@ -165,8 +165,6 @@ def test_what_cannot_work_is_refused(tmp_path: Path) -> None:
         make("w2v_add", index=index, vectors=VECTORS, debias="soft")
     with pytest.raises(InputError, match="no such file"):
         make("w2v_si", index=index, vectors=str(tmp_path / "none.bin"))
-    with pytest.raises(InputError, match="holds no text"):
-        make("w2v_add", index=build({"d1": "nurse"}, tmp_path / "bare", text=False), vectors=VECTORS)
 
 
 def test_the_demo_collection_is_ranked_with_vectors_of_its_own(tmp_path: Path) -> None:

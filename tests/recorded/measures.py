@@ -106,7 +106,7 @@ def targets(name: str) -> dict[str, dict[str, float]]:
 # What is recorded of a result.
 
 _LEFT_OUT = ("left_out", "unlabelled")
-_DROPPED = ("provenance", "cautions", "notes", "text", "format", "version", "labels", "targets", "source")
+_DROPPED = ("provenance", "warnings", "notes", "text", "format", "version", "labels", "targets", "source")
 
 
 def tidy(value: Any, most: int = 40) -> Any:

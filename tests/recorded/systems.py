@@ -152,6 +152,11 @@ def intervals(value: Any, names: Iterable[str]) -> dict[str, Any]:
     return {name: [getattr(getattr(value, name), end) for end in ("value", "low", "high")] for name in names}
 
 
+def bounds(row: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Means of a row with their intervals, by the names of its columns."""
+    return {name: [row[name], row[f"{name}_low"], row[f"{name}_high"]] for name in names}
+
+
 # Rankers
 
 
@@ -536,8 +541,8 @@ def even_judgments(name: str, settings: Mapping[str, Any]) -> Any:
 
 CASES["demo/generate/extractive"] = partial(generate, "demo")
 CASES["squad/generate/extractive"] = partial(generate, "squad")
-for _label, _settings in BALANCE.items():
-    CASES[f"squad/fill/{_label}"] = partial(fill, "squad", _settings)
+CASES["squad/fill/bins"] = partial(fill, "squad", {})
+CASES["squad/fill/bins male"] = partial(fill, "squad", {"bins": 5, "range": "male", "seed": 2})
 for _name in ("demo", "squad"):
     CASES[f"{_name}/judgments/all"] = partial(even_judgments, _name, {})
     CASES[f"{_name}/judgments/ratio"] = partial(even_judgments, _name, {"size": 200, "ratio": 0.25})
@@ -598,10 +603,10 @@ def preference(name: str, settings: Mapping[str, Any]) -> Any:
     found = er.mirror(collection(name).docs, some_queries(name), **given)
     parts = ("raw", "mirrored", "preference", "content")
     recorded = {}
-    for row in found.rows:
-        values = found.values.filter(pl.col("ranker") == row.ranker).drop("ranker").sort("query_id")
-        tested = {"queries": row.queries, "p": row.p, "p_holm": row.p_holm, **intervals(row, parts)}
-        recorded[row.ranker] = tested | {"per query": columns(values, "query_id")}
+    for row in found.summary.iter_rows(named=True):
+        values = found.values.filter(pl.col("ranker") == row["ranker"]).drop("ranker").sort("query_id")
+        tested = {"queries": row["queries"], "p": row["p"], "p_holm": row["p_holm"], **bounds(row, parts)}
+        recorded[row["ranker"]] = tested | {"per query": columns(values, "query_id")}
     return {"rankers": recorded, "left out": sorted(found.left_out.values())}
 
 
@@ -613,11 +618,11 @@ def counterfactual(name: str, settings: Mapping[str, Any]) -> Any:
     if any(each.startswith("w2v") for each in given["rankers"]):
         given["vectors"] = vectors()
     found = er.mirror(collection(name).docs, some_queries(name, 40), pairs=True, depth=200, **given)
-    parts = ("rank_shift", "score_shift", "moved", "of_female", "of_male", "original")
+    parts = ("rank_shift", "score_shift", "moved", "original")
     numbers = ("queries", "pairs", "male_wins", "female_wins", "ties", "p", "p_holm")
     summary = {
-        shift.ranker: intervals(shift, parts) | {each: getattr(shift, each) for each in numbers}
-        for shift in found.rows
+        shift["ranker"]: bounds(shift, parts) | {each: shift[each] for each in numbers}
+        for shift in found.summary.iter_rows(named=True)
     }
     pairs = found.values.sort("ranker", "query_id", "doc_id")
     shown = pairs.select("ranker", "query_id", "doc_id", "rank", "mirror_rank", "rank_shift", "score_shift")
@@ -626,7 +631,7 @@ def counterfactual(name: str, settings: Mapping[str, Any]) -> Any:
 
 CASES["demo/preference/rankers"] = partial(preference, "demo", {"rankers": ["bm25", "qld", "bm25+rm3"]})
 CASES["time/preference/mirrored queries"] = partial(
-    preference, "time", {"rankers": ["bm25", "tfidf"], "gendered_queries": "mirror"}
+    preference, "time", {"rankers": ["bm25", "tfidf"], "gendered_queries": True}
 )
 CASES["squad/preference/boolean"] = partial(
     preference, "squad", {"measure": "ARaB(magnitude='boolean')@10", "names": False}
@@ -636,7 +641,7 @@ CASES["genderbias-qa/preference/candidates"] = partial(
 )
 CASES["demo/counterfactual/rankers"] = partial(counterfactual, "demo", {"rankers": ["bm25", "qld"]})
 CASES["demo/counterfactual/judged"] = partial(
-    counterfactual, "demo", {"rankers": ["tfidf"], "judged": True, "at": None, "gendered_queries": "keep"}
+    counterfactual, "demo", {"rankers": ["tfidf"], "judged": True, "at": None, "gendered_queries": True}
 )
 CASES["time/counterfactual/rankers"] = partial(counterfactual, "time", {"rankers": ["bm25", "w2v_add"]})
 CASES["grepbiasir/counterfactual/hard"] = partial(

@@ -149,7 +149,7 @@ def test_an_audit_of_fewer_than_five_queries_a_side_does_not_compare_them(tmp_pa
     found = er.audit(DEMO / "bm25.run", ["ARaB@10"], resamples=50, **given)
     assert found.disparity is None and found.psychology is None
     said = "Female and male queries are not compared: 4 female and 6 male ones are judged, and 5 of each are"
-    assert said in render(found) and f"Caution: {said}" in found.verdict()
+    assert said in render(found) and f"Warning: {said}" in found.verdict()
     captions = {figure.caption for figure in psychology_figures(audit_judgments(balance=False, **given))}
     assert all(text.endswith("Fewer than 5 on one side: do not compare them.") for text in captions)
 

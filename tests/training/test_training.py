@@ -356,7 +356,7 @@ def test_settings_that_cannot_be_used_are_named(tmp_path: Path, settings: dict[s
 def test_training_reads_the_given_documents_whatever_the_index_holds(tmp_path: Path) -> None:
     lines = (DATA / "docs.tsv").read_text().splitlines()
     (tmp_path / "docs.tsv").write_text("\n".join(f"{line} zebra" for line in lines) + "\n")
-    index, said = er.index(open_docs(DATA / "docs.tsv"), tmp_path / "index", text=False), list[str]()
+    index, said = er.index(open_docs(DATA / "docs.tsv"), tmp_path / "index"), list[str]()
     own, other = (
         make_examples(docs, DATA / "queries.tsv", DATA / "qrels.txt", index=index, log=said.append)
         for docs in (DATA / "docs.tsv", tmp_path / "docs.tsv")

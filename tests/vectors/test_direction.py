@@ -81,7 +81,6 @@ def test_pairs_are_read_from_files(tmp_path: Path) -> None:
     for name, content in (
         ("a.tsv", "she\the\n# remark\n\nnew york\tparis\n"),
         ("a.csv", "she,he\nnew york, paris\r\n"),
-        ("a.json", '[["she", "he"], ["new york", "paris"]]'),
     ):
         (tmp_path / name).write_text(content)
         assert read_pairs(tmp_path / name) == (("she", "he"), ("new york", "paris"))
@@ -94,8 +93,6 @@ def test_pairs_are_read_from_files(tmp_path: Path) -> None:
     [
         (b"she he\nwoman\n", ":2: expected two words"),
         (b"# nothing\n", "no pairs"),
-        (b"[[1, 2]]", "pairs of two words"),
-        (b"[[", "not readable as JSON"),
         (b"she he\n\xff x\n", ":2: bytes that are not UTF-8"),
     ],
 )

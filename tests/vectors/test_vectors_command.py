@@ -59,13 +59,13 @@ def test_direction_takes_other_pairs_and_warns_of_missing_ones(stored: Path, tmp
 
 @pytest.mark.parametrize("method", ["hard", "strong", "leace"])
 def test_debias_writes_vectors_and_tests_them(stored: Path, tmp_path: Path, method: str) -> None:
-    output = tmp_path / "d.arrow"
+    output = tmp_path / "d.bin"
     found = json.loads(
         run("debias", stored, "-o", output, "--method", method, "--words", 50, "--format", "json")
     )
     assert found["method"] == method and found["before"]["linear"]["value"] > 0.9
     assert set(found["after"]) == {"clustering", "linear", "kernel", "neighbours", "words"}
-    assert load(output).provenance["debiased"]["method"] == method
+    assert len(load(output)) == len(load(stored))
     assert "clustering" in run("debias", stored, "-o", output, "--method", method, "--words", 50)
 
 

@@ -109,7 +109,7 @@ class VariantAudit(Recorded):
     values: pl.DataFrame
     left_out: Mapping[str, Mapping[str, int]]
     confidence: float
-    cautions: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -143,7 +143,7 @@ class VariantAudit(Recorded):
             ],
             "triples": self.values.to_dicts(),
             "left_out": {engine: dict(reasons) for engine, reasons in self.left_out.items()},
-            "cautions": list(self.cautions),
+            "warnings": list(self.warnings),
             "provenance": dict(self.provenance),
         }
 
@@ -185,7 +185,7 @@ class VariantAudit(Recorded):
         ]
         if any(not row.judged for row in self.rows):
             rows.append(f"Not judged: fewer than {FEWEST} triples.")
-        return [*rows, *self.cautions]
+        return [*rows, *self.warnings]
 
 
 def compare_variants(
@@ -328,14 +328,14 @@ def compared(
         for m in result
     ).join(facts, on="triple_id", maintain_order="left")
     many = facts.drop_nulls("topic").group_by("topic").len()
-    cautions = []
+    warnings = []
     twice = int(results.select(pl.struct(*_LIST, "doc_id").is_duplicated()).to_series().sum())
     if twice:
-        cautions.append(
+        warnings.append(
             f"{twice:,} of {len(results):,} results stand more than once in their list; each place counts."
         )
     if len(many) and int(many["len"].max()) > 1:  # type: ignore[arg-type]
-        cautions.append(
+        warnings.append(
             "Triples of one topic resemble one another; intervals and tests take them as independent."
         )
     return VariantAudit(
@@ -344,7 +344,7 @@ def compared(
         values=values.select("engine", "measure", "triple_id", "topic", "stereotype", "value"),
         left_out={m.run: m.left_out for m in result},
         confidence=confidence,
-        cautions=tuple(cautions),
+        warnings=tuple(warnings),
         provenance={"evenrank": evenrank.__version__, "results": fingerprint([results])}
         | {"resamples": resamples, "seed": seed},
     )

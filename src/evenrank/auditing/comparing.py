@@ -20,7 +20,7 @@ from evenrank.measures.base import BiasMeasure, is_bias
 from evenrank.measures.compare import RunComparison
 from evenrank.measures.evaluate import measured
 from evenrank.measures.inputs import Inputs
-from evenrank.measures.rank_bias import RaB
+from evenrank.measures.rank_bias import ARaB, RaB, RankBias
 from evenrank.measures.results import Measurements, Options
 
 CUTOFFS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20, 30, 40, 50, 70, 100)
@@ -139,17 +139,18 @@ def cutoff_curves(
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
 
 
-def curve_measures(measures: Iterable[Measure]) -> dict[str, Measure]:
+def curve_measures(measures: Iterable[Measure]) -> dict[str, BiasMeasure]:
     """One measure without cut-off for each curve, by its name."""
-    return {str(curve): curve for curve in map(curve_of, measures) if curve is not None}
+    return {str(curve): curve for measure in measures for curve in curves_of(measure)}
 
 
-def curve_of(measure: Measure) -> BiasMeasure | None:
-    """The measure without its cut-off, if it can be drawn at growing cut-offs."""
+def curves_of(measure: Measure) -> list[BiasMeasure]:
+    """The measures without cut-off that are drawn for a measure, if any: for RaB and for ARaB both."""
     params = {name: value for name, value in measure.params.items() if name != "cutoff"}
     if not is_bias(measure) or not measure.CURVE or not {*params} <= {"of", "against"}:
-        return None
-    return type(measure)(**params)
+        return []
+    families = (RaB, ARaB) if isinstance(measure, RankBias) else (measure,)
+    return [type(family)(**params) for family in families]
 
 
 def gender_counts(inputs: Inputs) -> dict[str, Counter[str]]:
@@ -170,7 +171,7 @@ def comparable_genders(counts: Mapping[str, Counter[str]]) -> dict[str, bool]:
     return {where: min(many["female"], many["male"]) >= MIN_QUERIES for where, many in counts.items()}
 
 
-def gender_cautions(inputs: Inputs, counts: Mapping[str, Counter[str]]) -> list[str]:
+def gender_warnings(inputs: Inputs, counts: Mapping[str, Counter[str]]) -> list[str]:
     """That female and male queries are not compared, where there are some of both but too few."""
     from evenrank.measures.disparity import MIN_QUERIES
 

@@ -135,10 +135,10 @@ def methods(audit: Audit) -> str:
 
 
 def limits(audit: Audit) -> str:
-    """What the numbers do not show, in Markdown; cautions of this audit first."""
+    """What the numbers do not show, in Markdown; warnings of this audit first."""
     groups = " and ".join(audit.groups) or "the groups that documents are labelled with"
     lines = ["# Limits", ""]
-    lines += [f"- {caution}" for caution in audit.cautions]
+    lines += [f"- {warning}" for warning in audit.warnings]
     lines += [
         "- Words are counted, not people: a text about somebody of a group that never says so counts as "
         "neutral.",

@@ -104,7 +104,7 @@ class Audit(Drawn):
     checks: tuple[gate.Check, ...] = ()
     certainty: tuple[Certainty, ...] = ()
     deltas: Mapping[Measure, float] = field(default_factory=dict)
-    cautions: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     confidence: float | None = 0.95
     queries: Mapping[str, str] = field(default_factory=dict)
 
@@ -141,7 +141,7 @@ class Audit(Drawn):
         lines = [verdict.headline(self), *(finding.text for finding in self.findings)]
         once = verdict.correction(self)
         lines += [] if once is None else [once]
-        return "\n".join([*lines, *(f"Caution: {caution}" for caution in self.cautions)])
+        return "\n".join([*lines, *(f"Warning: {warning}" for warning in self.warnings)])
 
     def __str__(self) -> str:
         return self.text()
@@ -190,7 +190,7 @@ class Audit(Drawn):
             parts.append(gate.grid(self.checks).markdown())
         parts += [table.markdown() for table in _grids(self)]
         parts += [f"{plain_markdown(line)}\n" for line in _remarks(self)]
-        parts += [f"Caution: {plain_markdown(caution)}\n" for caution in self.cautions]
+        parts += [f"Warning: {plain_markdown(warning)}\n" for warning in self.warnings]
         return "\n".join(parts)
 
     def junit(self) -> str:
@@ -233,7 +233,7 @@ class Audit(Drawn):
                 name: [query._asdict() | {"positive": "female"} for query in side]
                 for name, side in zip(("female", "male"), self.gendered, strict=True)
             },
-            "cautions": list(self.cautions),
+            "warnings": list(self.warnings),
             "provenance": self.measured.provenance,
         }
         if self.psychology is not None:

@@ -16,8 +16,8 @@ from evenrank.auditing.certainty import certainties, parse_deltas
 from evenrank.auditing.comparing import (
     comparable_genders,
     cutoff_curves,
-    gender_cautions,
     gender_counts,
+    gender_warnings,
     leans_offered,
 )
 from evenrank.auditing.passages import leaning_queries
@@ -176,11 +176,11 @@ def audit(
             judging=judging,
             seed=seed,
         ),
-        cautions=(
-            *found_all.cautions,
+        warnings=(
+            *found_all.warnings,
             *dropped,
             *_about_background(kept, frames, baseline, chosen),
-            *gender_cautions(inputs, counts),
+            *gender_warnings(inputs, counts),
         ),
         confidence=confidence,
         queries={} if inputs.queries is None else dict(inputs.queries.iter_rows()),
@@ -314,7 +314,7 @@ def _by_gender(
     labels, targets, genders = given.get("labels"), given.get("targets"), inputs.genders
     if inputs.soft:
         labels = None  # what follows counts documents
-        found = replace(found, cautions=(*found.cautions, _SHARES))
+        found = replace(found, warnings=(*found.warnings, _SHARES))
     if labels is not None:
         from evenrank.auditing.selection import selection
 

@@ -98,7 +98,7 @@ def _warnings_in_one_line() -> Iterator[None]:
 
         def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
             if issubclass(category, InputWarning):
-                say(f"caution: {as_typed(str(message))}")
+                say(f"warning: {as_typed(str(message))}")
             else:
                 as_ever(message, category, *where, **more)
 

@@ -82,7 +82,7 @@ def pool_command(
     seed: Annotated[int, typer.Option(min=0, help="Seed for shuffling the rows.")] = 0,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="The sheet, .tsv or .csv; stdout if not given."),
+        typer.Option("-o", "--output", metavar="FILE", help="The sheet (TSV); stdout if not given."),
     ] = None,
 ) -> None:
     """Write a sheet for annotators: the queries whose results lean farthest toward either group.
@@ -92,7 +92,6 @@ def pool_command(
     other, then count the votes with `evenrank vote`.
     """
     from evenrank.data.docs import open_docs
-    from evenrank.data.files import format_suffix
     from evenrank.errors import InputError
     from evenrank.measures.evaluate import measure as measure_runs
     from evenrank.measures.parse import parse
@@ -127,8 +126,7 @@ def pool_command(
         reveal=reveal,
         groups=(against, of),
     )
-    comma = output is not None and format_suffix(output) == ".csv"
-    deliver(sheet_text(sheet, "," if comma else "\t"), output)
+    deliver(sheet_text(sheet), output)
     note(f"{len(sheet):,} queries to label, from {2 * len(runs)} lists of {top:,}")
 
 

@@ -206,8 +206,8 @@ def audit_command(
     }
     deliver(printed[form](), None)
     if form is Format.table:
-        for caution in found.cautions:
-            note(f"caution: {caution}")
+        for warning in found.warnings:
+            note(f"warning: {warning}")
         if output is not None:
             note(f"report: {output / 'report.html'}")
     sealed = 0 if sealing.bundle is None else seal(wanted, found, sealing)

@@ -131,13 +131,6 @@ def index_command(
     stop_words: Annotated[
         str, typer.Option(help="lucene (33 English words), a file with one on each line, or none.")
     ] = "lucene",
-    no_text: Annotated[
-        bool,
-        typer.Option(
-            "--no-text",
-            help="Do not keep the text: the index is smaller, but works with lexical rankers only.",
-        ),
-    ] = False,
     force: Annotated[
         bool, typer.Option("--force", help="Replace an existing index, once the new one is complete.")
     ] = False,
@@ -161,7 +154,6 @@ def index_command(
             output,
             stemmer=_unless_none(stemmer),
             stop_words=_unless_none(stop_words),
-            text=not no_text,
             overwrite=force,
             progress=progress,
         )
@@ -202,12 +194,6 @@ def search_command(
     tag: Annotated[
         str | None, typer.Option(help="Name of the run, written in its last column.", show_default="NAME")
     ] = None,
-    verify: Annotated[
-        bool,
-        typer.Option(
-            "--verify", help="Check every byte of the index first, not only the files that the search uses."
-        ),
-    ] = False,
     threads: options.Threads = None,
 ) -> None:
     """Rank the documents of an index, or of a live engine, for each query.
@@ -216,7 +202,6 @@ def search_command(
     """
     from evenrank.data.read import read_queries
     from evenrank.data.runs import write_run
-    from evenrank.rankers.index import Index
     from evenrank.rankers.registry import parse_settings, ranker_for, settings
 
     if index is not None and engine is not None:
@@ -232,13 +217,10 @@ def search_command(
         if key in chosen:
             raise InputError(f"{key} is given twice, by --{key} and --set")
         chosen[key] = value
-    if verify and index is None:
-        raise InputError("--verify compares an index with what was written; give --index")
     refuse_place(output, tag)
     requested = read_queries(queries)
     set_threads(threads)
-    searched = Index.open(index, verify=True) if index is not None and verify else engine or index
-    built = ranker_for(searched, ranker, **chosen)
+    built = ranker_for(engine or index, ranker, **chosen)
     encodes = ranker.startswith(("dense", "w2v"))  # the documents first, where that is not yet done
     with progress_bar("searching", unit="documents, then queries" if encodes else "queries") as progress:
         run = built.rank(requested, depth=depth, progress=progress)

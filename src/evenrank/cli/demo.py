@@ -64,7 +64,7 @@ def _lines(story: Story, folder: Path) -> Iterator[str]:
     size = {run: number(measured[run, "ARaB@10"].abs, ".2f") for run in story.audit.runs}
     useful = {run: number(measured[run, "nDCG@10"].value, ".2f") for run in story.audit.runs}
     reached = {each: number(each.chosen.bias.value, ".2f") for each in (story.within, story.learned)}
-    moved = 1 - (story.mirrored.rows[0].ties or 0.0)
+    moved = 1 - (story.mirrored.summary["ties"][0] or 0.0)
     told = [
         f"{verdict.headline(story.audit)} Above 0, the top of a list speaks more of men, below 0 more of "
         "women. Only queries that name no gender count.",

@@ -115,8 +115,8 @@ def measure_command(
     else:
         deliver(render(measured, form, per_query=per_query, confidence=confidence, output=output), output)
     if form is not Format.json:
-        for caution in measured.cautions:
-            note(f"caution: {caution}")
+        for warning in measured.warnings:
+            note(f"warning: {warning}")
     for line in failures:
         note(f"failed: {line}")
     return int(bool(failures))

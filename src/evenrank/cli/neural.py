@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -220,9 +219,6 @@ def rerank_command(
         str | None,
         typer.Option(metavar="env:VARIABLE", help="For --endpoint: the environment variable with its key."),
     ] = None,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="For --endpoint: do not ask before spending money.")
-    ] = False,
     given: Annotated[
         list[str] | None,
         typer.Option(
@@ -246,7 +242,6 @@ def rerank_command(
     from evenrank.data.docs import open_docs
     from evenrank.data.read import read_queries
     from evenrank.data.runs import read_run, write_run
-    from evenrank.rankers.neural.candidates import candidates
     from evenrank.rankers.neural.reranking import make_reranker, reordered
     from evenrank.rankers.settings import read_pairs
 
@@ -258,10 +253,6 @@ def rerank_command(
     table, requested = read_run(run), read_queries(queries)
     built = make_reranker(model, **settings)
     opened = open_docs(docs, fields=split_names(fields))
-    estimate = getattr(built, "estimate", None)
-    if estimate is not None and (said := estimate(candidates(table, opened, requested, depth=depth))):
-        note(said)
-        _agreed(yes)
     with progress_bar("re-ranking", unit="documents") as progress:
         result = reordered(
             built, table, opened, requested, depth=depth, keep_rest=keep_rest, progress=progress
@@ -270,13 +261,3 @@ def rerank_command(
     for remark in getattr(built, "notes", ()):
         note(remark)
     note(f"{len(result):,} documents for {result['query_id'].n_unique():,} queries: {output}")
-
-
-def _agreed(yes: bool) -> None:
-    """Go on only if that is wanted: a request to a server may cost money."""
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise InputError("nothing was asked; add --yes to send these requests")
-    if not typer.confirm("go on?", err=True):
-        raise InputError("nothing was asked")

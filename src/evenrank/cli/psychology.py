@@ -108,7 +108,7 @@ def _rendered(result: PsychologyAudit, form: Format, output: Path | None) -> str
         remarks.append(f"{counted(count, 'query', 'queries')} left out: {reason}")
     remarks.append("difference: percentage points, male − female; † significant only before correction")
     if result.at is None and result.affiliation is False:
-        remarks.append("caution: gender words do not follow the queries' labels; check the labels")
+        remarks.append("warning: gender words do not follow the queries' labels; check the labels")
     rows = []
     for row in result.mirrored().iter_rows(named=True):
         name = row["characteristic"]

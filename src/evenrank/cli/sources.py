@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
@@ -80,19 +80,12 @@ def mirror_command(
         bool,
         typer.Option("--pairs", help="Rank every document beside its mirror image, and compare their ranks."),
     ] = False,
-    variants: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Pairs that people wrote, not mirror images: TSV with female and male ids."
-        ),
-    ] = None,
     candidates: Annotated[
         str | None, typer.Option(metavar="QRELS", help="Only these documents of each query.")
     ] = None,
     gendered: Annotated[
-        Literal["leave out", "mirror", "keep"],
-        typer.Option("--gendered-queries", help="Queries that name a gender."),
-    ] = "leave out",
+        bool, typer.Option("--gendered-queries", help="Keep queries that name a gender.")
+    ] = False,
     vectors: Annotated[
         str | None, typer.Option(metavar="V", help="Word vectors, for w2v_add and w2v_si.")
     ] = None,
@@ -104,7 +97,6 @@ def mirror_command(
         int, typer.Option(min=0, help="A pair counts if one of the two is within this rank; 0 for all pairs.")
     ] = 100,
     lexicon: Annotated[str, typer.Option(help="Words of each group.")] = "rekabsaz2020",
-    no_names: Annotated[bool, typer.Option("--no-names", help="Do not mirror given names.")] = False,
     fields: options.Fields = "title,text",
     id_field: options.IdField = None,
     confidence: options.Confidence = 0.95,
@@ -134,13 +126,11 @@ def mirror_command(
             rankers=ranker or ["bm25"],
             measure=measure,
             pairs=pairs,
-            variants=variants,
             candidates=candidates,
             gendered_queries=gendered,
             depth=depth,
             at=at or None,
             lexicon=lexicon,
-            names=not no_names,
             confidence=confidence,
             seed=seed,
             progress=progress,

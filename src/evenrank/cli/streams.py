@@ -66,7 +66,7 @@ _TYPED = (
         r"\bexact is for limits on each query; with the mode 'mean' give a larger budget",
         "--exact is for limits on each query; with --mode mean give a larger --budget",
     ),
-    (r"\bgendered_queries='(\w+)'", r"--gendered-queries \1"),
+    (r"\bgendered_queries=True", "--gendered-queries"),
     (r"--force \(overwrite=True\)", "--force"),
     (r"\bbuild it with text=True", "build it again, without --no-text"),
 )

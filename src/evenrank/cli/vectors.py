@@ -28,7 +28,7 @@ class Method(StrEnum):
 
 Source = Annotated[
     str,
-    typer.Argument(metavar="VECTORS", help="word2vec, GloVe or fastText .vec (all may be .gz), or .arrow."),
+    typer.Argument(metavar="VECTORS", help="word2vec, GloVe or fastText .vec; all may be .gz."),
 ]
 Pairs = Annotated[
     str | None,
@@ -99,7 +99,7 @@ def debias_command(
             "-o",
             "--output",
             metavar="FILE",
-            help="Where to write: .arrow (opens at once), .bin, .txt or .vec (all but the first also .gz).",
+            help="Where to write: .bin, .txt or .vec; all may be .gz.",
         ),
     ],
     method: Annotated[

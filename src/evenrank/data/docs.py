@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
-import weakref
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import xxhash
 
 from evenrank.data import files, formats
 from evenrank.data.read import (
@@ -40,7 +43,6 @@ from evenrank.data.schema import (
     DOC_ID,
     ROWS,
     SCHEMA,
-    TITLE,
     Block,
     Table,
     documents,
@@ -51,7 +53,7 @@ from evenrank.data.schema import (
     show,
 )
 from evenrank.errors import InputError, NoDocumentsError
-from evenrank.parallel import refuse_after_fork
+from evenrank.parallel import threads
 
 
 @dataclass(eq=False, repr=False)
@@ -152,14 +154,13 @@ class Docs:
         Ids that the collection does not have are left out.
         """
         wanted = {each for each in ids if isinstance(each, str)}
-        if not self._is_shared:
-            return self.shared().texts(wanted)
-        if not wanted <= self._kept.keys():
-            self.expect(wanted)
-            for _ in self.batches():
-                if self._expected <= self._kept.keys():
+        reader = self.shared()
+        if not wanted <= reader._kept.keys():
+            reader.expect(wanted)
+            for _ in reader.batches():
+                if reader._expected <= reader._kept.keys():
                     break
-        return {each: text for each, text in self._kept.items() if each in wanted and text is not None}
+        return {each: text for each, text in reader._kept.items() if each in wanted and text is not None}
 
     def frame(self) -> pl.DataFrame:
         """All documents as a table, ``doc_id`` and ``text``: for collections that fit in memory."""
@@ -169,17 +170,11 @@ class Docs:
         """XXH3-128 of the file as stored, or of all ids and texts where there is no file."""
         if self.path is not None:
             return files.fingerprint(self.path)
-        import xxhash
-
-        parts = [xxhash.xxh3_128() for _ in range(4)]
+        digests = [xxhash.xxh3_128(), xxhash.xxh3_128()]
         for batch in self.batches():
-            for column, (lengths, content) in zip(batch.columns, (parts[:2], parts[2:]), strict=True):
-                _, offsets, data = column.buffers()
-                ends = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
-                lengths.update(np.diff(ends).tobytes())
-                if data is not None:
-                    content.update(memoryview(data)[ends[0] : ends[-1]])
-        return xxhash.xxh3_128(b"".join(part.digest() for part in parts)).hexdigest()
+            for column, digest in zip(batch.columns, digests, strict=True):
+                digest.update("".join(f"{value}\0" for value in column.to_pylist()).encode())
+        return xxhash.xxh3_128(b"".join(digest.digest() for digest in digests)).hexdigest()
 
     def describe(self) -> dict[str, Any]:
         """Name, fingerprint, and the columns that were read, for the provenance of what is made of it."""
@@ -284,29 +279,9 @@ def _row_blocks(rows: Iterable[Any], fields: Sequence[str], ids: Sequence[str]) 
 
 def _row_documents(rows: list[Any], start: int, fields: Sequence[str], ids: Sequence[str]) -> pa.RecordBatch:
     """Documents out of rows: ``(id, text)``, ``(id, {field: text})``, dicts, named tuples, objects."""
-    items: list[Mapping[str, Any]] = []
-    for row, item in enumerate(rows, start=start + 1):
-        if is_plain_row(item) and len(item) != 2:
-            raise InputError(f"row {row}: {len(item)} values instead of (doc_id, text)")
-        try:
-            if not is_plain_row(item):
-                items.append(row_values(item))
-            elif isinstance(item[1], Mapping):
-                items.append({"doc_id": item[0], **item[1]})
-            else:
-                items.append({"doc_id": item[0], "text": item[1]})
-        except InputError as error:
-            raise InputError(f"row {row}: {error.message}") from None
+    items = [_named_values(item, row) for row, item in enumerate(rows, start=start + 1)]
     columns = list(dict.fromkeys(name for item in items for name in item))
-    id_column = pick(columns, ("doc_id", *ids) if is_plain_row(rows[0]) else ids)
-    if not {*BODY, *fields} - {TITLE} & {*columns} and hasattr(rows[0], "default_text"):
-        texts = ["text"]
-        items = [
-            {id_column: item[id_column], "text": row.default_text()}
-            for item, row in zip(items, rows, strict=True)
-        ]
-    else:
-        texts = pick_fields(columns, fields)
+    id_column, texts = pick(columns, ("doc_id", *ids)), pick_fields(columns, fields)
     frame = [
         text_values([item.get(name) for item in items], name, start=start)
         for name in dict.fromkeys([id_column, *texts])
@@ -314,36 +289,68 @@ def _row_documents(rows: list[Any], start: int, fields: Sequence[str], ids: Sequ
     return documents(Table(pl.DataFrame(frame), offset=start), id_column, texts)
 
 
+def _named_values(item: Any, row: int) -> Mapping[str, Any]:
+    """The values of a row, with the names of its fields."""
+    if not is_plain_row(item):
+        values = row_values(item, row)
+        has_text = {*BODY} & {*values} or not hasattr(item, "default_text")
+        return values if has_text else {**values, "text": item.default_text()}
+    if len(item) != 2:
+        raise InputError(f"row {row}: {len(item)} values instead of (doc_id, text)")
+    doc_id, text = item
+    return {"doc_id": doc_id, **text} if isinstance(text, Mapping) else {"doc_id": doc_id, "text": text}
+
+
 def _spooled(rows: Iterable[Any], fields: Sequence[str], ids: Sequence[str], name: str) -> Docs:
     """Rows that can be iterated only once, copied into a temporary file that lives as long as its readers."""
-    with tempfile.NamedTemporaryFile(prefix="evenrank-", suffix=".arrow", delete=False) as file:
-        spool = _Spool(Path(file.name))
-    try:
-        with pa.OSFile(str(spool.path), "wb") as file, pa.ipc.new_stream(file, SCHEMA) as out:
-            for batch in Docs(name, partial(_row_blocks, rows, fields, ids)).batches():
-                out.write_batch(batch)
-    except BaseException:  # the traceback refers to the spool
-        spool.delete()
-        raise
-    return Docs(name, spool.blocks)
+    spool = tempfile.NamedTemporaryFile(prefix="evenrank-", suffix=".arrow")  # noqa: SIM115
+    with pa.ipc.new_stream(spool, SCHEMA) as out:
+        for batch in Docs(name, partial(_row_blocks, rows, fields, ids)).batches():
+            out.write_batch(batch)
+    spool.flush()
+    return Docs(name, partial(_spool_blocks, spool))
 
 
-class _Spool:
-    """A temporary file of documents, deleted when nothing refers to it any more."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.delete = weakref.finalize(self, path.unlink, missing_ok=True)
-
-    def blocks(self) -> Iterator[Block]:
-        with pa.OSFile(str(self.path)) as source, pa.ipc.open_stream(source) as stream:
-            for batch in stream:
-                yield Block(lambda batch=batch: batch, 0)  # type: ignore[misc]
+def _spool_blocks(spool: Any) -> Iterator[Block]:
+    with pa.OSFile(spool.name) as source, pa.ipc.open_stream(source) as stream:
+        for batch in stream:
+            yield Block(lambda batch=batch: batch, 0)  # type: ignore[misc]
 
 
-SUFFIXES = (".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet", ".trec", ".qrels", ".topics", ".xml")
+# --- Threads ---------------------------------------------------------------------------------------------
 
-_CALLED = {"docs": ("docs", "collection", "corpus")}
+
+def thread_count() -> int:
+    """How many threads to use: the limit that was set, or the cores this process may run on."""
+    if limit := threads["limit"]:
+        return limit
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+def map_in_order(
+    function: Callable[[_Item], _Result], items: Iterable[_Item], *, workers: int | None = None
+) -> Iterator[_Result]:
+    """Map in worker threads, a bounded number of items ahead, yielding results in the order of the items."""
+    futures: deque[Future[_Result]] = deque()
+    workers = workers or thread_count()
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            for item in items:
+                futures.append(pool.submit(function, item))
+                if len(futures) > 2 * workers:
+                    yield futures.popleft().result()
+            while futures:
+                yield futures.popleft().result()
+        finally:
+            for future in futures:
+                future.cancel()
+
+
+# --- Test collections ------------------------------------------------------------------------------------
 
 
 class Dataset(NamedTuple):
@@ -357,15 +364,10 @@ class Dataset(NamedTuple):
 def load(source: str | os.PathLike[str] | Any, *, split: str | None = None) -> Dataset:
     """The collection, queries and judgments of a folder or an ir_datasets dataset.
 
-    A folder holds ``docs.*`` and ``queries.*``, perhaps ``qrels.*``. Where there are several
-    (``queries.train.tsv``, ``queries.test.tsv``) ``split`` chooses; without it the error lists them. So do
-    the folders of MS MARCO (``collection.tsv``, ``queries.dev.small.tsv``, ``qrels.dev.small.tsv``) and of
-    BEIR (``corpus.jsonl``, ``queries.jsonl``, ``qrels/test.tsv``; of the queries those that the split
-    judges).
-    ``irds:ID`` with a split is ``irds:ID/split``; an ir_datasets dataset itself is taken too. Without
-    judgments ``qrels`` is None.
+    A folder holds ``docs.*`` and ``queries.*``, perhaps ``qrels.*``. With a split, queries and judgments are
+    those of ``queries.SPLIT.*`` and ``qrels.SPLIT.*``; ``irds:ID`` with a split is ``irds:ID/split``.
+    Without judgments ``qrels`` is None.
     """
-    refuse_after_fork()
     if is_irds(source) or is_dataset(source):
         dataset = irds_dataset(f"{source}/{split}" if split and is_irds(source) else source)
         judged = has_part(dataset, "qrels")
@@ -374,53 +376,18 @@ def load(source: str | os.PathLike[str] | Any, *, split: str | None = None) -> D
     if not folder.is_dir():
         problem = "this is a file; name its folder" if folder.exists() else "no such folder"
         raise InputError(problem, path=source)
-    collection = _find(folder, "docs", split)
-    if (folder / "qrels").is_dir():  # as BEIR has it: splits are of the judgments, queries are all in one
-        result = read_qrels(_judged_part(folder / "qrels", split))
-        texts = read_queries(_find(folder, "queries", None))
-        listed = texts["query_id"].is_in(result["query_id"].unique().implode())
-        return Dataset(open_docs(collection), texts.filter(listed), result)
-    requested = _find(folder, "queries", split)
-    judged_file = _find(folder, "qrels", split, required=False)
-    return Dataset(
-        open_docs(collection),
-        read_queries(requested),
-        None if judged_file is None else read_qrels(judged_file),
-    )
+    docs, queries = _find(folder, "docs"), _find(folder, "queries", split)
+    qrels = _find(folder, "qrels", split) if any(folder.glob("qrels.*")) else None
+    return Dataset(open_docs(docs), read_queries(queries), None if qrels is None else read_qrels(qrels))
 
 
-def _judged_part(folder: Path, split: str | None) -> Path:
-    """The one file of a folder of judgments, or that of the split."""
-    there = {path.name.partition(".")[0]: path for path in sorted(folder.iterdir()) if path.is_file()}
-    if split is None and len(there) == 1:
-        return next(iter(there.values()))
-    if split not in there:
-        problem = "several splits" if split is None else f"no split {split!r}"
-        raise InputError(f"{problem}; choose with split= one of {listing(there)}", path=folder)
-    return there[split]
-
-
-def _find(folder: Path, kind: str, split: str | None, *, required: bool = True) -> Path | None:
-    """The file ``kind[.split].suffix[.gz|.zst]``; where there are several, ``split`` has to choose."""
-    result: dict[Path, str] = {}
-    for path in sorted(folder.iterdir()):
-        plain = path.with_suffix("") if path.suffix.lower() in (".gz", ".zst") else path
-        name, *parts = plain.stem.split(".")
-        if name in _CALLED.get(kind, (kind,)) and plain.suffix.lower() in SUFFIXES and path.is_file():
-            result[path] = ".".join(parts)
-    chosen = list(result)
-    if split is not None and (any(result.values()) or kind == "queries"):
-        chosen = [path for path, part in result.items() if part == split]
-        if not chosen and kind == "docs":  # one collection may serve all splits
-            chosen = [path for path, part in result.items() if not part]
-        if not chosen and result:
-            known = listing(dict.fromkeys(part for part in result.values() if part))
-            raise InputError(f"no {kind} for split {split!r}; splits there: {known}", path=folder)
-    if len(chosen) > 1:
-        names = listing(path.name for path in chosen)
-        splits = listing(dict.fromkeys(result[path] for path in chosen if result[path]))
-        way_out = f"choose with split= one of {splits}" if split is None and splits != "none" else "keep one"
-        raise InputError(f"several {kind} files: {names}; {way_out}", path=folder)
-    if not chosen and required:
-        raise InputError(f"no {kind} file; expected {kind}.tsv, .jsonl or .parquet", path=folder)
-    return chosen[0] if chosen else None
+def _find(folder: Path, kind: str, split: str | None = None) -> Path:
+    """The one file ``kind[.split].suffix[.gz|.zst]``."""
+    stem = kind if split is None else f"{kind}.{split}"
+    names = sorted(path.name for path in folder.glob(f"{kind}.*"))
+    chosen = [name for name in names if re.fullmatch(re.escape(stem) + r"\.[A-Za-z]+(\.gz|\.zst)?", name)]
+    if len(chosen) != 1:
+        problem = f"several {kind} files: {listing(chosen)}; keep one" if chosen else f"no file {stem}.tsv"
+        hint = "" if chosen or not names else f"; found {listing(names)}: choose with split="
+        raise InputError(problem + hint, path=folder)
+    return folder / chosen[0]

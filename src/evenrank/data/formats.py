@@ -13,19 +13,15 @@ import json
 import os
 import re
 import stat
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from types import NoneType
 from typing import Any
 from xml.sax.saxutils import unescape
 
-import numpy as np
 import polars as pl
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from evenrank.data import files
 from evenrank.data.schema import (
@@ -101,7 +97,7 @@ def read_layout(
         raise InputError("blank line", path=path, line=1)
     separator = separators[0] if separators[0] in first else max(separators, key=first.count)
     if separator in ";,":
-        cells = next(_csv_rows([first], separator, path))[1]
+        cells = next(_csv_rows(first, separator, path, 1))[1]
     else:
         cells = first.split(None if separator == BLANKS else separator)
     cells = [cell.strip() for cell in cells]
@@ -159,8 +155,9 @@ def first_line(path: Path) -> tuple[str, bool]:
     raw = next(blocks, None)
     if raw is None:
         raise NoDocumentsError("the file is empty", path=path)
+    files.check_utf8(raw, path)
     line, _, rest = raw.data.partition(b"\n")
-    return line.decode(errors="replace").removesuffix("\r"), bool(rest) or next(blocks, None) is not None
+    return line.decode().removesuffix("\r"), bool(rest) or next(blocks, None) is not None
 
 
 def column_names(path: Path) -> list[str]:
@@ -178,70 +175,80 @@ def column_names(path: Path) -> list[str]:
 _TABS_FOR_BLANKS = bytes.maketrans(b" ", b"\t")
 
 
-def parse_lines(raw: files.RawBlock, layout: Layout, names: Sequence[str], path: Path) -> Table:
-    """The named columns of a block of lines without quotes, as text."""
+def parse_lines(
+    raw: files.RawBlock, layout: Layout, names: Sequence[str], path: Path, *, quoted: bool = False
+) -> Table:
+    """Return the named columns of a block of lines, as text; with `quoted`, of rows of CSV."""
     files.check_utf8(raw, path)
-    data, columns = raw.data, layout.columns
+    skip = int(layout.has_header and raw.line == 1)
+    frame = None if quoted else _arrow_cells(raw.data, layout, names)
+    if frame is not None:
+        return Table(frame.slice(skip), path, raw.line + skip)
+    rows, lines = [], []
+    read = _csv_rows if quoted else _plain_rows
+    for line, cells in read(raw.data.decode(), layout.separator, path, raw.line):
+        if not any(map(str.strip, cells)):
+            raise InputError("blank line", path=path, line=line)
+        if len(cells) != len(layout.columns):
+            problem = f"{counted(len(cells), 'column')} instead of {len(layout.columns)}"
+            raise InputError(f"{problem}; expected {layout.expected()}", path=path, line=line)
+        rows.append(cells)
+        lines.append(line)
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(layout.columns, pl.String), orient="row")
+    numbers = pl.Series(lines[skip:], dtype=pl.Int64) if quoted else None
+    return Table(frame.select(names).slice(skip), path, raw.line + skip, numbers)
+
+
+def _arrow_cells(data: bytes, layout: Layout, names: Sequence[str]) -> pl.DataFrame | None:
+    """Return the cells of lines; None where Arrow fails, or might see other lines than there are."""
+    from pyarrow import csv as arrow_csv
+
     if layout.separator == BLANKS:
         data = data.translate(_TABS_FOR_BLANKS)
-    starts, ends, last = _find_cells(data)
-    if layout.separator == BLANKS and (
-        (starts == ends).any() or _wrong_lines(last, columns).any() or b"\t\r\n" in data
-    ):
-        lines = (line.removesuffix(b"\r").split(b"\t") for line in data.split(b"\n"))
-        data = b"\n".join(b"\t".join(filter(None, cells)) for cells in lines)
-        starts, ends, last = _find_cells(data)
-    is_wrong = _wrong_lines(last, columns)
-    if layout.separator != BLANKS:
-        is_wrong |= _blank_lines(data, starts, ends, last)
-    wrong = np.flatnonzero(is_wrong)
-    if len(wrong):
-        content = data.split(b"\n", int(wrong[0]) + 1)[int(wrong[0])]
-        problem = f"{counted(content.count(9) + 1, 'column')} instead of {len(columns)}"
-        problem = f"{problem}; expected {layout.expected()}" if content.strip() else "blank line"
-        raise InputError(problem, path=path, line=raw.line + int(wrong[0]))
-    ends[last] -= np.frombuffer(data, np.uint8)[ends[last] - 1] == 13
-    # `pa.array` and `to_numpy` would load pandas to ask whether something is its.
-    rows = pa.Array.from_buffers(pa.int64(), len(last), [None, pa.py_buffer(np.arange(0, 2 * len(last), 2))])
-    frame = {}
-    for name in names:
-        at = columns.index(name)
-        bounds = np.zeros(2 * len(last) + 1, np.int32)  # of a cell, and of what is between it and the next
-        bounds[:-1:2], bounds[1::2] = starts[at :: len(columns)], ends[at :: len(columns)]
-        bounds[-1] = bounds[-2]
-        cells = pa.StringArray.from_buffers(2 * len(last), pa.py_buffer(bounds), pa.py_buffer(data))
-        frame[name] = pl.from_arrow(cells.take(rows))
-    skip = int(layout.has_header and raw.line == 1)
-    return Table(pl.DataFrame(frame).slice(skip), path, raw.line + skip)
+        if any(each in data for each in (b"\t\t", b"\t\n", b"\t\r")):
+            return None
+    if data.startswith((files.BOM, b"\t", b" ")) or b"\n\t" in data or b"\n " in data:
+        return None
+    if data.count(b"\r") != data.count(b"\r\n"):
+        return None
+    columns = list(layout.columns)
+    try:
+        table = arrow_csv.read_csv(
+            pa.BufferReader(data),
+            arrow_csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=columns),
+            arrow_csv.ParseOptions(delimiter="\t", quote_char=False),
+            arrow_csv.ConvertOptions(
+                check_utf8=False, column_types=dict.fromkeys(names, pa.string()), include_columns=names
+            ),
+        )
+    except pa.ArrowInvalid:
+        return None
+    if len(table) != data.count(b"\n"):
+        return None
+    return pl.DataFrame([series(table.column(name), name) for name in names])  # whole tables need threads
 
 
-def _find_cells(data: bytes) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Where cells between tabs start and end, and which are the last of their lines."""
-    marks = np.frombuffer(data, np.uint8) - np.uint8(9)  # 0 for a tab, 1 for a newline
-    ends = np.flatnonzero(np.less(marks, 2, out=marks.view(np.bool_)))  # a third copy of the text would cost
-    starts = np.concatenate([[0], ends[:-1] + 1])
-    return starts, ends, np.flatnonzero(np.frombuffer(data, np.uint8)[ends] == 10)
+def _plain_rows(text: str, separator: str, path: Path, line: int) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number and the cells of each line."""
+    for number, content in enumerate(text.split("\n")[:-1], start=line):
+        cells = content.removesuffix("\r").replace(separator, "\t").split("\t")
+        yield number, [cell for cell in cells if cell] if separator == BLANKS else cells
 
 
-def _wrong_lines(last: NDArray[np.int64], columns: Sequence[str]) -> NDArray[np.bool_]:
-    """Which lines have another number of cells."""
-    return np.diff(last, prepend=-1) != len(columns)
+def _csv_rows(text: str, separator: str, path: Path, line: int) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of CSV, each with the line where it starts; a quoted cell may contain line ends."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    try:
+        for cells in reader:
+            yield line, cells
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise InputError(f"not a line of CSV: {error}", path=path, line=line) from None
 
 
-def _blank_lines(
-    data: bytes, starts: NDArray[np.int64], ends: NDArray[np.int64], last: NDArray[np.int64]
-) -> NDArray[np.bool_]:
-    """Which lines hold nothing but blanks and tabs."""
-    begins = starts[np.concatenate([[0], last[:-1] + 1])]
-    blank = np.isin(np.frombuffer(data, np.uint8)[begins], np.frombuffer(b"\t \r", np.uint8))
-    for line in np.flatnonzero(blank).tolist():  # few lines begin so
-        blank[line] = not data[begins[line] : ends[last[line]]].strip()
-    return blank
-
-
-def text_of(path: Path, limit: int | None = None) -> str:
+def text_of(path: Path, limit: int = files.WHOLE) -> str:
     """A small file as text: UTF-8, with or without a byte order mark."""
-    return files.whole(path, limit=BYTES if limit is None else limit).decode()
+    return files.whole(path, limit=limit).decode()
 
 
 def text_lines(path: Path, *, remark: str | None = "#") -> list[tuple[int, str]]:
@@ -252,56 +259,43 @@ def text_lines(path: Path, *, remark: str | None = "#") -> list[tuple[int, str]]
 
 # --- Objects -----------------------------------------------------------------------------------------------
 
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _KINDS = {str: "text", int: "a whole number", float: "a number"}
 Kinds = Mapping[str, Sequence[type]]
-"""What each field of an object may hold."""
+"""What each field of an object may hold; any may be null."""
 
 
-def parse_objects(
-    raw: files.RawBlock,
-    kinds: Kinds,
-    path: Path,
-    *,
-    absent: Collection[str] = (),
-    known: Collection[str] | None = (),
+def read_objects(raw: files.RawBlock, path: Path) -> list[dict[str, Any]]:
+    """Return the objects of a block, one a line."""
+    lines = enumerate(raw.data.split(b"\n")[:-1], start=raw.line)
+    return [parse_object(line, path, number) for number, line in lines]
+
+
+def objects_table(
+    objects: Sequence[Mapping[str, Any]], kinds: Kinds, path: Path, line: int = 1, *, optional: Sequence[str]
 ) -> Table:
-    """The fields of objects, one a line, as text.
-
-    Fields that may be `absent` are then null. Other fields are passed over, but one that is `known` (None:
-    any) is an error: the first object does not have it, so nobody would look at it.
-    """
+    """Return the fields of objects as text; a null is null, and so are optional fields that are missing."""
     columns: dict[str, list[str | None]] = {name: [] for name in kinds}
-    for number, line in enumerate(raw.data.split(b"\n")[:-1], start=raw.line):
-        values = parse_object(line, path, number)
-        problem = ""
-        for name in values.keys() - kinds.keys():
-            if known is None or name in known:
-                problem = f"field {show(name)} is not in the first object"
+    for number, values in enumerate(objects, start=line):
         for name, column in columns.items():
             value = values.get(name)
-            if name not in values and name not in absent:
-                problem = f"no field {name}; found {listing(values)}"
-            elif type(value) not in kinds[name]:
-                wanted = " or ".join(_KINDS[kind] for kind in kinds[name] if kind is not NoneType)
+            if name not in values and name not in optional:
+                raise InputError(f"no field {name}; found {listing(values)}", path=path, line=number)
+            if value is not None and type(value) not in kinds[name]:
+                wanted = " or ".join(_KINDS[kind] for kind in kinds[name])
                 problem = f"{listing([name])} is {show(value)}; it must be {wanted}"
+                raise InputError(problem, path=path, line=number)
             column.append(None if value is None else str(value))
-        if problem:
-            raise InputError(problem, path=path, line=number)
-    try:
-        return Table(pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String)), path, raw.line)
-    except UnicodeEncodeError:
-        rows = enumerate(zip(*columns.values(), strict=True), start=raw.line)
-        torn = re.compile("[\ud800-\udfff]")
-        at = next(at for at, cells in rows if torn.search("".join(filter(None, (*columns, *cells)))))
-        problem = "an escape encodes half a character (a lone surrogate)"
-        raise InputError(problem, path=path, line=at) from None
+            if _LONE_SURROGATE.search(column[-1] or ""):
+                problem = "an escape encodes half a character (a lone surrogate)"
+                raise InputError(problem, path=path, line=number)
+    return Table(pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String)), path, line)
 
 
-def _arrow_objects(raw: files.RawBlock, kinds: Kinds, path: Path) -> Table | None:
-    """What Arrow makes of objects; None where it fails or anything looks unusual."""
+def _arrow_objects(raw: files.RawBlock, kinds: Kinds, path: Path, optional: Sequence[str]) -> Table | None:
+    """What Arrow makes of objects; None where it fails or a field is missing."""
     from pyarrow import json as arrow_json
 
-    required = [name for name, kind in kinds.items() if NoneType not in kind]
     if not raw.data.startswith(b"{"):  # Arrow crashes where the first value is null
         return None
     for id_kind in (pa.string(), pa.int64()):
@@ -317,7 +311,8 @@ def _arrow_objects(raw: files.RawBlock, kinds: Kinds, path: Path) -> Table | Non
             frame = batch_frame(table)
         except (pa.ArrowException, OSError, InputError):
             continue
-        if len(frame) == raw.data.count(b"\n") and not any(frame[name].null_count() for name in required):
+        missing = any(frame[name].null_count() for name in kinds if name not in optional)
+        if len(frame) == raw.data.count(b"\n") and not missing:
             return Table(frame, path, raw.line)
     return None
 
@@ -329,11 +324,11 @@ def parse_docs(
     if layout.separator != JSONL:
         return documents(parse_lines(raw, layout, [id_column, *fields], path), id_column, fields)
     files.check_utf8(raw, path)
-    kinds: dict[str, Sequence[type]] = dict.fromkeys(fields, (str,))
-    if len(fields) > 1 and TITLE in fields:
-        kinds[TITLE] = (str, NoneType)
-    kinds[id_column] = (str, int)
-    rows = _arrow_objects(raw, kinds, path) or parse_objects(raw, kinds, path, absent=[TITLE])
+    kinds: Kinds = dict.fromkeys(fields, (str,)) | {id_column: (str, int)}
+    optional = [TITLE] if len(fields) > 1 else []
+    rows = _arrow_objects(raw, kinds, path, optional)
+    if rows is None:
+        rows = objects_table(read_objects(raw, path), kinds, path, raw.line, optional=optional)
     return documents(rows, id_column, fields)
 
 
@@ -356,9 +351,9 @@ def json_value(text: str, path: Path) -> Any:
     """A whole file that is one JSON value; no name may occur twice in an object."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        for name, count in Counter(name for name, _ in pairs).items():
-            if count > 1:
-                raise InputError(f"{show(name)} occurs twice in one object", path=path)
+        names = [name for name, _ in pairs]
+        if len({*names}) < len(names):
+            raise InputError(f"{show(max(names, key=names.count))} occurs twice in one object", path=path)
         return dict(pairs)
 
     try:
@@ -368,14 +363,6 @@ def json_value(text: str, path: Path) -> Any:
     except (ValueError, RecursionError) as error:
         line = getattr(error, "lineno", None)
         raise InputError(f"not readable as JSON: {files.one_line(error)}", path=path, line=line) from None
-
-
-def nested_json(path: Path, value: str) -> dict[str, dict[str, Any]]:
-    """A whole file that is one object, ``{query_id: {doc_id: value}}``, as ranx and pytrec_eval write it."""
-    content = json_value(text_of(path), path)
-    if not isinstance(content, dict) or not all(isinstance(inner, dict) for inner in content.values()):
-        raise InputError(f'expected {{"query_id": {{"doc_id": {value}, …}}, …}}', path=path)
-    return content
 
 
 def json_objects(path: Path) -> Iterator[tuple[int, dict[str, Any], str]]:
@@ -390,10 +377,6 @@ def json_objects(path: Path) -> Iterator[tuple[int, dict[str, Any], str]]:
 
 
 # --- Tables that fit in memory -----------------------------------------------------------------------------
-
-BYTES = 1 << 29
-MOST_ROWS = 20_000_000
-"""A small table has no more text and no more rows: a file that unpacks to more is refused, not held."""
 
 
 def read_table_file(
@@ -410,57 +393,28 @@ def read_table_file(
     of lines may lack a header (:func:`read_layout`). With `quoted` cells between tabs may stand in quotes, as
     spreadsheets export them.
     """
-    known = {outside for outsides in (names or {}).values() for outside in outsides}
     if is_parquet(path):
         tables = parquet_tables(path, names, optional)
         return Table(pl.concat([table.frame for table in tables], rechunk=True), path)
-    raw = files.RawBlock(files.whole(path, limit=BYTES), 1, 0)
-    if raw.data.count(b"\n") > MOST_ROWS + 1:
-        raise InputError(f"more than {MOST_ROWS:,} rows, too many for a table; give fewer", path=path)
-    if files.format_suffix(path) != ".tsv" and is_topics(raw.data[: 1 << 16].decode(errors="ignore")):
-        table = read_topics(raw.data.decode(), path)
-        return table if names is None else table.renamed(names, optional)
+    raw = files.RawBlock(files.whole(path), 1, 0)
     first = raw.data.partition(b"\n")[0].decode().removesuffix("\r")
-    needs = [outsides for name, outsides in (names or {}).items() if name not in optional]
-    layout = read_layout(first, path, known=known, needs=needs, layouts=layouts)
-    chosen = {name: name for name in layout.columns}
-    if names is not None:
-        chosen = choose_columns(layout.columns, names, optional, path=path, line=1)
-    columns = list(chosen.values())
-    if layout.separator == JSONL:
-        kinds: Kinds = dict.fromkeys(columns, (str, int, float, NoneType))
-        later = {outside for name in optional for outside in (names or {})[name]}
-        table = parse_objects(raw, kinds, path, known=None if names is None else later)
-    elif layout.separator == "\t" and not quoted:
-        table = parse_lines(raw, layout, columns, path)
+    if files.format_suffix(path) != ".tsv" and is_topics(raw.data.decode()):
+        table = read_topics(raw.data.decode(), path)
+    elif is_jsonl(path, first):
+        objects = read_objects(raw, path)
+        columns = list(dict.fromkeys(name for each in objects for name in each))
+        if names is not None:
+            columns = list(choose_columns(columns, names, optional, path=path, line=1).values())
+        later = [outside for name in optional for outside in (names or {})[name]]
+        table = objects_table(objects, dict.fromkeys(columns, (str, int, float)), path, optional=later)
     else:
-        table = _csv_table(raw.data.decode(), layout, path)
+        known = {outside for outsides in (names or {}).values() for outside in outsides}
+        needs = [outsides for name, outsides in (names or {}).items() if name not in optional]
+        layout = read_layout(first, path, known=known, needs=needs, layouts=layouts)
+        table = parse_lines(raw, layout, layout.columns, path, quoted=quoted or layout.separator in ";,")
+    table = table if names is None else table.renamed(names, optional)
     table.require_rows()
-    return table.renamed({name: (column,) for name, column in chosen.items()})
-
-
-def _csv_table(text: str, layout: Layout, path: Path) -> Table:
-    rows, lines = [], []
-    for line, cells in _csv_rows(io.StringIO(text, newline=""), layout.separator, path):
-        if len(cells) != len(layout.columns):
-            problem = f"{counted(len(cells), 'column')} instead of {len(layout.columns)}"
-            raise InputError(problem if any(map(str.strip, cells)) else "blank line", path=path, line=line)
-        rows.append(cells)
-        lines.append(line)
-    frame = pl.DataFrame(rows, schema=dict.fromkeys(layout.columns, pl.String), orient="row")
-    skip = int(layout.has_header)
-    return Table(frame.slice(skip), path, 1 + skip, pl.Series(lines[skip:], dtype=pl.Int64))
-
-
-def _csv_rows(text: Iterable[str], separator: str, path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The rows of CSV, each with the line where it starts; a quoted cell may contain line ends."""
-    reader, line = csv.reader(text, delimiter=separator, strict=True), 1
-    try:
-        for cells in reader:
-            yield line, cells
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise InputError(f"not a line of CSV: {error}", path=path, line=line) from None
+    return table
 
 
 # --- Runs and judgments: TREC --------------------------------------------------------------------------
@@ -468,33 +422,26 @@ def _csv_rows(text: Iterable[str], separator: str, path: Path) -> Iterator[tuple
 _FILLER = {"q0", "iter", "iteration", "tag", "run", "run_id", "name", "system"}
 QRELS: Names = {"query_id": QUERY_ID, "doc_id": DOC_ID, "relevance": RELEVANCE}
 RUN: Names = {"query_id": QUERY_ID, "doc_id": DOC_ID, "rank": RANK, "score": SCORE}
-_LINES = {
-    "relevance": ("query_id 0 doc_id relevance",),
-    "score": (
-        "query_id Q0 doc_id rank score tag",
-        "query_id Q0 doc_id rank score",
-        "query_id doc_id rank",
-    ),
-}
+_QRELS_LINE = ("query_id", "0", "doc_id", "relevance")
+_RUN_LINE = ("query_id", "Q0", "doc_id", "rank", "score", "tag")
 
 
 def read_trec(path: Path, names: Names, optional: Sequence[str] = ()) -> Iterator[Table]:
     """The columns of a run or judgments, in pieces, under our names; those of lines as text.
 
-    The number of columns is that of the first line: a run may lack its tag, but not here and there. Three
-    columns are a run as MS MARCO has it: query_id, doc_id and rank, without scores.
+    The number of columns is that of the first line: a run may lack its tag, but not here and there.
     """
-    known = {outside for outsides in names.values() for outside in outsides}
     if is_parquet(path):
         yield from parquet_tables(path, names, optional)
         return
+    known = {outside for outsides in names.values() for outside in outsides}
+    layouts = (_RUN_LINE, _RUN_LINE[:-1]) if "score" in names else (_QRELS_LINE,)
     chosen: dict[str, str] = {}
     for raw in files.raw_blocks(path):
         if not chosen:
-            first = raw.data.partition(b"\n")[0].decode(errors="replace")
-            lines = [line.split() for line in _LINES["score" if "score" in names else "relevance"]]
-            layout = read_layout(first, path, known=known | _FILLER, layouts=lines, separators=BLANKS)
-            optional = optional if layout.has_header or len(layout.columns) > 3 else ["score"]
+            files.check_utf8(raw, path)
+            first = raw.data.partition(b"\n")[0].decode()
+            layout = read_layout(first, path, known=known | _FILLER, layouts=layouts, separators=BLANKS)
             chosen = choose_columns(layout.columns, names, optional, path=path, line=1)
         table = parse_lines(raw, layout, list(chosen.values()), path)
         yield replace(table, frame=table.frame.rename({old: new for new, old in chosen.items()}))
@@ -504,40 +451,34 @@ def read_trec(path: Path, names: Names, optional: Sequence[str] = ()) -> Iterato
 
 # --- TREC topics ---------------------------------------------------------------------------------------
 
-_START = re.compile(r"<top(?:ic)?(\s[^<>]*+)?+>", re.IGNORECASE)
-_END = re.compile(r"</top(?:ic)?>", re.IGNORECASE)
-_BETWEEN = re.compile(r"</topics>|<!--[^>]*+>", re.IGNORECASE)
+_PROLOGUE = re.compile(r"(?:\s*+(?:<\?xml|<!--|<topics)[^>]*+>)*+\s*+<top(?:ic)?[\s>]", re.IGNORECASE)
+_TOPIC = re.compile(r"<top(?:ic)?(\s[^<>]*+)?+>", re.IGNORECASE)
+_FIRST = re.compile(r"(?:\s*+(?:<\?xml|<!--|<topics)[^>]*+>)*+\s*+" + _TOPIC.pattern, re.IGNORECASE)
+_END = re.compile(r"</top(?:ic)?>(?:\s|</topics>|<!--[^>]*+>)*+", re.IGNORECASE)
 _TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9_-]*+)[^<>]*+>")
 _NUMBER = re.compile(r"\b(?:number|id)\s*=\s*[\"']?([^\"'\s>]+)", re.IGNORECASE)
 _LABEL = re.compile(r"(?:number|topic)\s*:\s*", re.IGNORECASE)
-_PROLOGUE = re.compile(r"(?:\s*+(?:<\?xml|<!--|<topics)[^>]*+>)*+", re.IGNORECASE)
 _QUOTES = {"&quot;": '"', "&apos;": "'"}
 
 
 def is_topics(text: str) -> bool:
-    """Does this file start with a topic, after what XML may put before it?"""
-    prologue = _PROLOGUE.match(text)
-    at = prologue.end() if prologue else 0
-    return _START.match(text[at : at + 10_000].lstrip()) is not None
+    """Whether a file starts with a topic, after what XML may put before it."""
+    return _FIRST.match(text) is not None
 
 
 def read_topics(text: str, path: Path) -> Table:
     """``query_id`` and ``text`` (the title), and the line on which each topic starts."""
     rows: list[tuple[str, str]] = []
     lines: list[int] = []
-    starts = list(_START.finditer(text))
-    line, seen = 1, 0
-    for start, until in zip(starts, [*(start.start() for start in starts[1:]), len(text)], strict=True):
-        line += text.count("\n", seen, start.start())
-        seen = start.start()
-        if end := _END.search(text, start.end(), until):
-            rest = _BETWEEN.sub(lambda match: " " * len(match[0]), text[end.end() : until])
-            if stray := rest.lstrip():
-                at = line + text.count("\n", seen, until - len(stray))
-                raise InputError("text between topics", path=path, line=at)
-            until = end.start()
-        rows.append(_topic(start[1] or "", text[start.end() : until], path, line))
-        lines.append(line)
+    starts = list(_TOPIC.finditer(text))
+    for start, until in zip(starts, [*(each.start() for each in starts[1:]), len(text)], strict=True):
+        end = _END.search(text, start.end(), until)
+        if end and end.end() < until:
+            line = 1 + text.count("\n", 0, end.end())
+            raise InputError("text between topics", path=path, line=line)
+        lines.append(1 + text.count("\n", 0, start.start()))
+        body = text[start.end() : end.start() if end else until]
+        rows.append(_topic(start[1] or "", body, path, lines[-1]))
     frame = pl.DataFrame(rows, schema={"query_id": pl.String, "text": pl.String}, orient="row")
     return Table(frame, path, 1, pl.Series(lines, dtype=pl.Int64))
 
@@ -639,10 +580,8 @@ def parquet_blocks(
         share = files.require_regular(path) / max(1, about.num_rows)
         first, behind = part or (0, about.num_row_groups)
         rows = sum(about.row_group(group).num_rows for group in range(first))
-        groups = list(range(first, behind))
-        for batch in file.iter_batches(
-            batch_size=ROWS, row_groups=groups, columns=[id_column, *fields], use_threads=False
-        ):
+        groups, columns = list(range(first, behind)), [id_column, *fields]
+        for batch in file.iter_batches(ROWS, row_groups=groups, columns=columns, use_threads=False):
             size = int((rows + len(batch)) * share) - int(rows * share)
             yield Block(partial(_documents, batch, id_column, fields, rows, path), size)
             rows += len(batch)

@@ -6,9 +6,7 @@ Ids are text: ``001`` stays ``001``, and whole numbers become text.
 from __future__ import annotations
 
 import json
-import logging
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -33,11 +31,23 @@ from evenrank.data.schema import (
     Table,
     choose_columns,
     known_gender,
-    listing,
     show,
 )
 from evenrank.errors import InputError
-from evenrank.parallel import refuse_after_fork
+from evenrank.parallel import forked_with_threads
+
+
+def refuse_after_fork() -> None:
+    """Refuse to work with Polars in a process that was forked after Polars had started its threads.
+
+    Polars would wait forever for threads that the child does not have. The functions that turn inputs into
+    tables call this, and nearly everything passes through them.
+    """
+    if forked_with_threads - {os.getpid()}:
+        raise InputError(
+            "this process was forked after Polars had started its threads, and would wait for them forever; "
+            "start workers with spawn, or with joblib's loky"
+        )
 
 
 def read_table(
@@ -101,9 +111,8 @@ def read_queries(x: Any) -> pl.DataFrame:
 def read_qrels(x: Any) -> pl.DataFrame:
     """The judgments: ``query_id``, ``doc_id``, ``relevance`` (a whole number; 0 or less: not relevant).
 
-    `x` is a path (TREC: ``query_id 0 doc_id relevance``; BEIR: three columns with a header; JSON:
-    ``{query_id: {doc_id: relevance}}``; Parquet), a frame, a dict ``{query_id: {doc_id: relevance}}``, the
-    Qrels of ranx, rows, or an ir_datasets dataset.
+    `x` is a path (TREC: ``query_id 0 doc_id relevance``; BEIR: three columns with a header; Parquet), a
+    frame, a dict ``{query_id: {doc_id: relevance}}``, rows, or an ir_datasets dataset.
     """
     pieces = list(read_pieces(x, formats.QRELS, "qrels"))
     rows = replace(pieces[0], frame=pl.concat([piece.frame for piece in pieces], rechunk=True))
@@ -117,12 +126,10 @@ def read_qrels(x: Any) -> pl.DataFrame:
 def read_pieces(x: Any, names: Names, part: str, optional: Sequence[str] = ()) -> Iterator[Table]:
     """Judgments or a run, in pieces if a file of lines or Parquet holds them."""
     refuse_after_fork()
-    path = path_of(x)
-    if path is not None and files.format_suffix(path) != ".json":
+    if (path := path_of(x)) is not None:
         yield from formats.read_trec(path, names, optional)
     else:
-        x = x if path is None else formats.nested_json(path, [*names][-1])
-        yield Table(as_frame(x, names, part=part, optional=optional), path)
+        yield Table(as_frame(x, names, part=part, optional=optional))
 
 
 def read_genders(x: Any) -> pl.DataFrame:
@@ -166,18 +173,17 @@ def as_frame(
 
     Without names every column stays, under its own name.
     """
-    x = x.to_dict() if is_ranx(x) else x
     if is_frame(x):
         return _of_frame(x, names, optional)
     if isinstance(x, Mapping) and names is not None:
-        return _of_mapping(x, [name for name in names if name not in optional])
+        x = _mapping_rows(x, [name for name in names if name not in optional])
     if is_irds(x) or is_dataset(x):
         x = DatasetRows(irds_dataset(x), part)
     if isinstance(x, (str, bytes, Mapping)) or not isinstance(x, Iterable):
         raise InputError(f"{show(x)} is not a table; give a path, a frame, a dict or rows")
     if names is not None:
         return _of_rows(list(x), names, optional)
-    rows = [row_values(item) for item in x]
+    rows = [row_values(item, row) for row, item in enumerate(x, start=1)]
     columns = dict.fromkeys(str(name) for row in rows for name in row)
     return pl.DataFrame([pl.Series(name, [row.get(name) for row in rows], strict=False) for name in columns])
 
@@ -200,11 +206,6 @@ def spark() -> Any:
 def is_frame(x: object) -> bool:
     """A Polars, pandas or Arrow table?"""
     return isinstance(x, (pl.DataFrame, pl.LazyFrame, pa.Table, pa.RecordBatch)) or is_pandas(x)
-
-
-def is_ranx(x: object) -> bool:
-    """A Run or Qrels of ranx?"""
-    return type(x).__module__.partition(".")[0] == "ranx" and hasattr(x, "to_dict")
 
 
 def frame_columns(frame: Any) -> list[str]:
@@ -235,38 +236,29 @@ def _of_frame(frame: Any, names: Names | None = None, optional: Sequence[str] = 
     return pl.DataFrame(rows)
 
 
-def _of_mapping(x: Mapping[Any, Any], names: list[str]) -> pl.DataFrame:
+def _mapping_rows(x: Mapping[Any, Any], names: list[str]) -> list[tuple[Any, ...]]:
+    """The rows of ``{first: second}``, or of ``{first: {second: third}}`` where there are three columns."""
     if len(names) == 2:
-        return _columns({names[0]: list(x), names[1]: list(x.values())})
+        return list(x.items())
     for key, part in x.items():
         if not isinstance(part, Mapping):
             raise InputError(f"{show(key)} has {show(part)}; expected {{query_id: {{doc_id: {names[2]}}}}}")
-    return _columns(
-        {
-            names[0]: [key for key, part in x.items() for _ in part],
-            names[1]: [inner for part in x.values() for inner in part],
-            names[2]: [value for part in x.values() for value in part.values()],
-        }
-    )
+    return [(key, *pair) for key, part in x.items() for pair in part.items()]
 
 
 def _of_rows(rows: list[Any], names: Names, optional: Sequence[str]) -> pl.DataFrame:
     wanted = [name for name in names if name not in optional]
-    if not rows:
-        return _columns({name: [] for name in wanted})
-    if is_plain_row(rows[0]):
-        for row, item in enumerate(rows):
+    if not rows or is_plain_row(rows[0]):
+        for row, item in enumerate(rows, start=1):
             if not is_plain_row(item) or len(item) != len(wanted):
-                raise InputError(f"row {row + 1}: {show(item)}; expected ({', '.join(wanted)})")
-        return _columns(dict(zip(wanted, map(list, zip(*rows, strict=True)), strict=True)))
-    if "text" in names and not {*names["text"]} & {*row_values(rows[0])} and hasattr(rows[0], "default_text"):
-        rows = [{**row_values(item), "text": item.default_text()} for item in rows]
-    values = [row_values(item) for item in rows]
+                raise InputError(f"row {row}: {show(item)}; expected ({', '.join(wanted)})")
+        columns = zip(*rows, strict=True) if rows else [()] * len(wanted)
+        return _columns(dict(zip(wanted, map(list, columns), strict=True)))
+    values = [row_values(item, row) for row, item in enumerate(rows, start=1)]
     chosen = choose_columns(list(values[0]), names, optional)
     for row, item in enumerate(values, start=1):
-        for column in chosen.values():
-            if column not in item:
-                raise InputError(f"row {row}: no {column}")
+        if missing := [column for column in chosen.values() if column not in item]:
+            raise InputError(f"row {row}: no {missing[0]}")
     return _columns({name: [item[column] for item in values] for name, column in chosen.items()})
 
 
@@ -275,7 +267,7 @@ def is_plain_row(item: Any) -> bool:
     return isinstance(item, list) or (isinstance(item, tuple) and not hasattr(item, "_fields"))
 
 
-def row_values(item: Any) -> Mapping[str, Any]:
+def row_values(item: Any, row: int) -> Mapping[str, Any]:
     """A row with named values: a mapping, a named tuple, or an object with attributes."""
     if isinstance(item, Mapping):
         return item
@@ -284,7 +276,7 @@ def row_values(item: Any) -> Mapping[str, Any]:
         return values
     if hasattr(item, "__dict__") and vars(item):
         return vars(item)
-    raise InputError(f"{show(item)} is not a row; give {listing(('tuples', 'dicts', 'named tuples'))}")
+    raise InputError(f"row {row}: {show(item)} is not a row; give tuples, dicts or named tuples")
 
 
 def _columns(columns: Mapping[str, list[Any]]) -> pl.DataFrame:
@@ -359,8 +351,6 @@ def has_part(dataset: Any, part: str) -> bool:
 @contextmanager
 def irds_errors(name: str) -> Iterator[None]:
     """Say in one line what ir_datasets says in a traceback: unknown ids, failed downloads."""
-    logger = logging.getLogger("ir_datasets")
-    logger.addFilter(_is_no_attempt)
     try:
         yield
     except InputError:
@@ -368,20 +358,8 @@ def irds_errors(name: str) -> Iterator[None]:
     except KeyError as error:
         raise InputError("ir_datasets has no dataset of this name; see ir-datasets.com", path=name) from error
     except Exception as error:
-        message = f"{type(error).__name__} {error}"
-        hosts = re.findall(r"https?://([\w.-]+)", message) or re.findall(r"host=\W*([\w.-]+)", message)
-        if hosts and re.search("download|Connection|Timeout|resolve", message):
-            problem = f"cannot be downloaded: no answer from {' or '.join(dict.fromkeys(hosts))}"
-            remedy = "go online, or copy ~/.ir_datasets from a machine that has the dataset"
-            raise InputError(f"{problem}; {remedy}", path=name) from error
-        raise InputError(f"ir_datasets cannot read this: {files.one_line(error)}", path=name) from error
-    finally:
-        logger.removeFilter(_is_no_attempt)
-
-
-def _is_no_attempt(record: logging.LogRecord) -> bool:
-    """Leave out what ir_datasets logs of each failed download: what is wrong is said once, at the end."""
-    return not record.getMessage().lower().startswith("download")
+        problem = f"ir_datasets cannot read this: {files.one_line(error)}"
+        raise InputError(f"{problem}; a download needs the network", path=name) from error
 
 
 class DatasetRows:

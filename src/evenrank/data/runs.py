@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import warnings
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -19,7 +18,7 @@ import polars as pl
 import pyarrow.compute as pc
 
 from evenrank.data import files, formats
-from evenrank.data.read import path_of, read_pieces, read_qrels, read_table
+from evenrank.data.read import path_of, read_pieces, read_qrels, read_table, refuse_after_fork
 from evenrank.data.schema import (
     RUN_SCHEMA,
     SEQ,
@@ -28,8 +27,7 @@ from evenrank.data.schema import (
     Table,
     show,
 )
-from evenrank.errors import InputError, InputWarning, check_choice, check_whole
-from evenrank.parallel import refuse_after_fork
+from evenrank.errors import InputError, check_choice, check_whole
 
 Order = Literal["score", "rank"]
 
@@ -46,9 +44,8 @@ def read_run(x: Any, *, order: Order = "score", depth: int | None = None) -> pl.
     Parameters
     ----------
     x
-        A path (TREC: ``query_id Q0 doc_id rank score tag``, the tag may be missing throughout; MS MARCO:
-        ``query_id doc_id rank``; JSON: ``{query_id: {doc_id: score}}``; Parquet), a frame, a dict
-        ``{query_id: {doc_id: score}}``, a Run of ranx, rows, or an ir_datasets dataset with scored
+        A path (TREC: ``query_id Q0 doc_id rank score tag``, the tag may be missing throughout; Parquet), a
+        frame, a dict ``{query_id: {doc_id: score}}``, rows, or an ir_datasets dataset with scored
         documents. A table that this function returned is returned as it is. A table with a column ``seq``
         has several rankings of a query: they come one after the other, and the column stays.
     order
@@ -67,32 +64,16 @@ def read_run(x: Any, *, order: Order = "score", depth: int | None = None) -> pl.
         return _cut(x, depth)
     if has_sequences(x):
         return read_sequences(x)
-    pieces: Callable[[], Iterable[Table]]
-    pieces = partial(read_pieces, x, formats.RUN, "scoreddocs", _optional(order))
+    pieces: Callable[[], Iterable[Table]]  # a column that is not needed may be missing
+    pieces = partial(read_pieces, x, formats.RUN, "scoreddocs", ["rank" if order == "score" else "score"])
     if path_of(x) is None:  # an iterator can be read once
         pieces = partial(iter, list(pieces()))
     return _cut(sort_run(_read_pieces(pieces, order, depth)), depth)
 
 
-def run_rows(frame: pl.DataFrame, order: Order) -> pl.DataFrame:
-    """Rows of a run in whatever order: ids, and a score or a rank, each of them checked."""
-    return _checked(Table(frame).renamed(formats.RUN, _optional(order)), order).frame
-
-
-def _optional(order: Order) -> list[str]:
-    """The column that may be missing; ranks are compared with scores where there are both."""
-    return ["rank" if order == "score" else "score"]
-
-
 def _checked(rows: Table, order: Order) -> Table:
-    """The ids, and the scores or ranks; the scores of MS MARCO, which has only ranks, are −rank."""
-    if order == "score" and "score" in rows.frame.columns:
-        number = rows.numbers("score")
-    else:
-        number = rows.numbers("rank", whole=True)
-    if order == "score" and number.name == "rank":
-        rows.refuse(number < 1, "rank is less than 1")
-        number = -number.cast(pl.Float64).alias("score")
+    """The ids, and the scores or ranks."""
+    number = rows.numbers(order, whole=order == "rank")
     return replace(rows, frame=rows.frame.select(rows.ids("query_id"), rows.ids("doc_id"), number))
 
 
@@ -108,12 +89,8 @@ def _read_pieces(pieces: Callable[[], Iterable[Table]], order: Order, depth: int
     checks = [DuplicateCheck("query_id", "doc_id")]
     if order == "rank":
         checks.append(DuplicateCheck("query_id", "rank"))
-    against = along = 0
     limit = 0  # rows that are kept before they are cut to the depth together
     for piece in pieces():
-        if order == "score":
-            reversals = _reversals(piece)
-            against, along = against + reversals[0], along + reversals[1]
         rows = _checked(piece, order)
         kept.append(rows.frame)
         for check in checks:
@@ -126,38 +103,7 @@ def _read_pieces(pieces: Callable[[], Iterable[Table]], order: Order, depth: int
     rows.require_rows("run")
     for check in checks:
         check.finish(lambda: (_checked(piece, order) for piece in pieces()))
-    if piece.line is not None and "score" not in piece.frame.columns:
-        _refuse_other_columns(rows)
-    if against > along:
-        pairs = f"{against:,} of {against + along:,} pairs of neighbouring rows"
-        problem = f"the higher score has the worse rank in {pairs}. The highest score is ranked first"
-        remedy = "if the scores are distances or ranks, use order 'rank'"
-        warnings.warn(f"{rows.path or 'the run'}: {problem}; {remedy}", InputWarning, stacklevel=3)
     return frame
-
-
-def _refuse_other_columns(rows: Table) -> None:
-    """Refuse three columns whose last is no rank: then some query has no first document, or several."""
-    rank = pl.col("rank") if "rank" in rows.frame.columns else -pl.col("score")
-    firsts = rows.frame.group_by("query_id", maintain_order=True).agg(firsts=(rank == 1).sum())
-    for query, count in firsts.filter(pl.col("firsts") != 1).head(1).iter_rows():
-        many = "no document" if count == 0 else "several documents"
-        problem = f"query {show(query)} has {many} at rank 1; a run of three columns holds"
-        raise rows.error(f"{problem} query_id, doc_id and rank, for scores give all six")
-
-
-def _reversals(rows: Table) -> tuple[int, int]:
-    """How often the higher score of two neighbouring rows has the worse rank, and how often the better.
-
-    If the first is more often, scores may be distances, or the ranks themselves. A column that is the same
-    everywhere says nothing.
-    """
-    if not {"query_id", "rank", "score"} <= {*rows.frame.columns} or len(rows.frame) < 2:
-        return 0, 0
-    query = rows.frame["query_id"]
-    rises = [rows.frame[name].cast(pl.Float64, strict=False).diff() for name in ("rank", "score")]
-    agree = (rises[0] * rises[1]).filter(query == query.shift(1))
-    return int((agree > 0).sum()), int((agree < 0).sum())
 
 
 # --- Order -----------------------------------------------------------------------------------------------

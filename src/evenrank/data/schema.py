@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -274,8 +274,7 @@ def strings(values: Sequence[str | None]) -> pa.StringArray:
     return array if array.nbytes > _LARGEST else array.cast(pa.string())
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """A piece of a collection: ``read()`` parses it, in whatever thread calls; ``size`` is for progress.
 
     ``size`` is the number of bytes of the stored input that were read for it: the sizes of all blocks add
@@ -284,9 +283,6 @@ class Block:
 
     read: Callable[[], pa.RecordBatch]
     size: int
-
-    def __call__(self) -> pa.RecordBatch:
-        return self.read()
 
 
 def batch_of(ids: pa.Array, texts: pa.Array) -> pa.RecordBatch:

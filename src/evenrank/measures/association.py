@@ -164,7 +164,7 @@ def pair_scores(x: Any) -> pl.DataFrame:
     table = read_table(x, {"query_id": QUERY_ID, "score": SCORE} if isinstance(x, Mapping) else None)
     columns = table.frame.columns
     if not {"query_id", "score"} <= set(columns):
-        raise table.error(f"scores need a header with query_id and score; found: {listing(columns, 6)}")
+        raise table.error(f"scores need a header with query_id and score; there are {listing(columns, 6)}")
     has_docs = "doc_id" in columns
     doc_ids = table.ids("doc_id") if has_docs else pl.lit(None, pl.String).alias("doc_id")
     frame = table.frame.select(table.ids("query_id"), doc_ids, table.numbers("score"))

@@ -1,4 +1,4 @@
-"""What every bias measure is: a name, checked parameters, what it needs, and a value for each query."""
+"""The base classes of bias measures, their registry, and how their values are described."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class BiasMeasure(Measure):
     """A measure of bias in ranked lists: used like any measure of ir_measures, computed from arrays.
 
     To add one: subclass in a file of its own, say where good values lie, write `per_query`, `register` an
-    instance, and import it in `__init__.py`. Parameters are checked when they are given. What the verdict,
-    the report, the gate, sweeps and limits have to know about a measure, it says itself, here.
+    instance, and import it in `__init__.py`. Parameters are checked when they are given. The attributes tell
+    the verdict, the report, the gate, sweeps and limits how to treat the measure.
 
     Attributes
     ----------
@@ -52,23 +52,23 @@ class BiasMeasure(Measure):
     BEST
         The best value that there can be, if it is known and not 0.
     MEANING
-        What a value says, in one sentence for the report; `{of}` and `{against}` (groups) and `{k}` (the
+        The meaning of a value, in one sentence for the report; `{of}` and `{against}` (groups) and `{k}` (the
         cut-off) are filled in. `SHORT_DESC` unless given.
     INTERPRETATION
-        How to read sign and size, in a few words, where `PREFERRED` does not say it.
+        How to read sign and size, in a few words, if that does not follow from `PREFERRED`.
     REFERENCE
-        What a value has to be compared with, where none is good in itself.
+        The reference to compare values with, if no value is good in itself.
     SIGN_NAMES_GROUP
-        Whether the sign names a group: that which `pair(groups)` gives first above 0, else the second.
+        Whether the sign names a group: above 0 the first of `pair(groups)`, below 0 the second.
     ORDER_MATTERS
-        Whether the order of the documents above the cut-off counts, and not only which they are.
+        Whether the order of the documents above the cut-off changes the value.
     CURVE
         Whether a report draws its values at growing cut-offs, which can be compared with each other.
     VIEW
-        How it sees the inputs: `Words` (of a tally), `Groups` (of documents), `Dictionary` (the words of
-        one), or `Genderedness` (the leaning of texts).
+        The table that documents are looked up in: `Words` (of a tally), `Groups` (of documents),
+        `Dictionary` (the words of one), or `Genderedness` (the leaning of texts).
     NEEDS
-        What it looks at: `tally`, `background`, `docs`, `queries`, `qrels`; without them it is refused.
+        The inputs that it needs: `tally`, `background`, `docs`, `queries`, `qrels`.
     """
 
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {}  # noqa: RUF012 (as ir_measures declares it)
@@ -98,11 +98,11 @@ class BiasMeasure(Measure):
 
     @property
     def SIGNED(self) -> bool:
-        """Whether values lie on one side or the other of 0, so that the mean of absolute values says more."""
+        """Whether values can lie on both sides of 0, so that the mean of absolute values is reported too."""
         return self.PREFERRED == "zero"
 
     def depth(self) -> int:
-        """How far down the list the measure looks."""
+        """The number of top documents of each list that the measure reads."""
         return int(self["cutoff"])
 
     def needs_more_than_the_top(self, *, targets: bool) -> bool:
@@ -110,7 +110,7 @@ class BiasMeasure(Measure):
         return False
 
     def background_depth(self) -> int:
-        """How far down the background run the measure looks; 0 if not at all."""
+        """The number of top documents of the background run that the measure reads; 0 for none."""
         return 0
 
     def check_groups(self, groups: tuple[str, ...]) -> None:
@@ -129,7 +129,7 @@ class BiasMeasure(Measure):
         return Absolute(self)
 
     def backgrounds(self, inputs: Any, query_ids: pl.Series, values: Floats) -> dict[str, dict[str, Any]]:
-        """What the collection and the judged-relevant documents offer, beside the values of these queries."""
+        """The same measure of the collection and of the judged-relevant documents, for comparison."""
         return {}
 
     def _param_repr(self, v: Any) -> str:
@@ -149,19 +149,19 @@ class LinearMeasure(BiasMeasure):
     UNDEFINED: ClassVar[str] = "undefined"
 
     def weights(self, n: int, t: int) -> Floats:
-        """What each of n ranked documents weighs at the cut-off t; 0 below it."""
+        """Return the weight of each of n ranked documents at the cut-off t; 0 below it."""
         raise NotImplementedError
 
     def values(self, lists: RankedLists) -> Floats:
-        """What each document of the lists adds at weight 1."""
+        """Return what each document of the lists adds at weight 1."""
         raise NotImplementedError
 
     def scale(self, lists: RankedLists) -> Floats | None:
-        """What the sum of each list is divided by, where it is; undefined unless it is above 0."""
+        """Return the divisor of each list's sum, if there is one; undefined unless it is above 0."""
         return None
 
     def words(self, groups: tuple[str, ...]) -> tuple[str, dict[str, float]] | None:
-        """Where values are sums of group magnitudes: which magnitude, and what each group counts."""
+        """Return the magnitude and the sign of each group, if values are sums of group magnitudes."""
         return None
 
     def per_query(self, lists: RankedLists) -> PerQuery:
@@ -169,7 +169,7 @@ class LinearMeasure(BiasMeasure):
         return PerQuery(self.scaled(total, lists), undefined=self.UNDEFINED)
 
     def weighing(self, lists: RankedLists) -> RankWeights:
-        """The weights of the documents of the lists, averaged over ties where that is asked for."""
+        """Return the weights of the documents of the lists; with expected ties, averaged over ties."""
         return lists.weigh(self.weights, self["cutoff"])
 
     def each_value(self, lists: RankedLists) -> Floats:
@@ -188,7 +188,7 @@ class LinearMeasure(BiasMeasure):
         return np.divide(sums, scale, out=np.full(len(sums), np.nan), where=scale > 0)
 
     def contributions(self, lists: RankedLists) -> Floats:
-        """What each document of the lists adds to the value of its list."""
+        """Return what each document adds to the value of its list."""
         weighing = self.weighing(lists)
         added = np.zeros(len(lists.rows))
         added[weighing.entries] = weighing.weights * self.each_value(lists)[weighing.entries]
@@ -200,10 +200,10 @@ class Absolute(BiasMeasure):
     """The absolute value of a measure that has a sign, query by query; its value is their mean.
 
     abs(ARaB@10) = (1/N) Σ_q |ARaB_10(q)|. Never negative, 0 only where every query is in balance: opposite
-    queries do not cancel, as they do in the mean of ARaB@10. Made by `abs(ARaB @ 10)` or out of the text
-    `abs(ARaB@10)`.
+    queries do not cancel, as they do in the mean of ARaB@10. Write `abs(ARaB @ 10)`, or `abs(ARaB@10)` as
+    text.
 
-    It is not made for GSR, whose value is one slope over all queries and not a mean.
+    GSR has no absolute value: it is one slope over all queries and not a mean.
     """
 
     SHORT_DESC = "Mean over queries of the measure's absolute value."
@@ -247,9 +247,9 @@ class Absolute(BiasMeasure):
 
 
 def register(measure: M) -> M:
-    """Make a measure known by its name to ir_measures and to our parser, and return it.
+    """Register a measure under its name, for ir_measures and our parser, and return it.
 
-    What it says of itself is checked here, once, so that no report stumbles over it.
+    Its attributes are checked here.
     """
     if preferred_direction(measure) not in _PREFERRED:
         raise InputError(
@@ -365,28 +365,28 @@ def is_bias(measure: Measure) -> TypeGuard[BiasMeasure]:
 
 
 def is_sum(measure: Any) -> TypeGuard[LinearMeasure]:
-    """Whether a measure is a sum over the ranked documents, or made of one."""
+    """Whether a measure is computed from a sum over the ranked documents."""
     return isinstance(measure, LinearMeasure)
 
 
 def preferred_direction(measure: Measure) -> Preferred:
-    """Where good values of a measure lie: the one place where that is decided."""
+    """Where good values of a measure lie."""
     if not isinstance(measure, BiasMeasure):
         return "high"
     return measure.PREFERRED  # type: ignore[return-value]  # see `register`
 
 
 def distance_from_ideal(measure: Measure, values: Floats) -> Floats:
-    """What better and worse are told by: the value, or how far it is from 0 or 1 where that is good.
+    """Return the distance of values from 0 or 1, if that is the ideal, else the values themselves.
 
-    More of it is better where good values are `high`, else worse.
+    A larger number is better if good values are `high`, else worse.
     """
     goal = {"zero": 0.0, "one": 1.0}.get(preferred_direction(measure))
     return values if goal is None else np.abs(values - goal)
 
 
 def distance_name(measure: Measure) -> str:
-    """What :func:`amount` gives: ``abs(ARaB@10)``, ``abs(DemographicParity@10 - 1)``, ``NFaiRR@10``."""
+    """Return its name: ``abs(ARaB@10)``, ``abs(DemographicParity@10 - 1)``, ``NFaiRR@10``."""
     return {"zero": f"abs({measure})", "one": f"abs({measure} - 1)"}.get(
         preferred_direction(measure), str(measure)
     )
@@ -413,21 +413,21 @@ _EFFECTIVENESS = {
 
 
 def meaning(measure: Measure, groups: tuple[str, ...] = ()) -> str:
-    """What the number says."""
-    said = measure.MEANING if is_bias(measure) else _EFFECTIVENESS.get(measure.NAME or "", "")
-    if not said:
+    """Return the meaning of a value, in one sentence."""
+    text = measure.MEANING if is_bias(measure) else _EFFECTIVENESS.get(measure.NAME or "", "")
+    if not text:
         return getattr(measure, "SHORT_DESC", None) or ""
     of, against = "one group's", "the other's"
     if sign_names_group(measure) and len(groups) >= 2:
         of, against = measure.pair(groups)
-    said = said.format(of=of, against=against, k=measure.params.get("cutoff", "k"))
+    text = text.format(of=of, against=against, k=measure.params.get("cutoff", "k"))
     if measure.params.get("magnitude") == "boolean":
-        said += " Here a document either contains such words or does not."
-    return said
+        text += " Here a document either contains such words or does not."
+    return text
 
 
 def interpretation(measure: Measure, groups: tuple[str, ...] = ()) -> str:
-    """How to read sign and size, in a few words."""
+    """Return how to read sign and size, in a few words."""
     if sign_names_group(measure) and len(groups) >= 2:
         of, against = measure.pair(groups)
         return f"above 0 leans {toward(of)}, below 0 {toward(against)}"
@@ -437,7 +437,7 @@ def interpretation(measure: Measure, groups: tuple[str, ...] = ()) -> str:
 
 
 def short(measure: Measure) -> str:
-    """A name that fits a column: the cut-off, then other parameters by their values.
+    """Return a name that fits a column: the cut-off, then other parameters by their values.
 
     >>> from evenrank.measures.rank_bias import ARaB
     >>> short(ARaB(magnitude="boolean") @ 10), short(abs(ARaB(of="young", against="old") @ 10))

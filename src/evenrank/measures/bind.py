@@ -1,7 +1,7 @@
 """Our measures inside ir_measures and PyTerrier: bound to a tally, they need nothing but qrels and a run.
 
 What these libraries expect, and what is done about it: measures are equal when they print equal, so of two
-bound to different things the second carries a fingerprint of what it is bound to; a provider is only asked
+bound to different things the second carries a fingerprint of what it is bound to; a provider is only used
 when it is in the default pipeline; and aggregates are plain means over all judged queries, so every one of
 them gets a value (see `bind`).
 """
@@ -18,7 +18,7 @@ from ir_measures.measures import Measure
 from ir_measures.providers import Evaluator, Provider
 from ir_measures.util import Metric, QrelsConverter, RunConverter
 
-from evenrank.data.read import described, fingerprint
+from evenrank.data.read import described, fingerprint, refuse_after_fork
 from evenrank.data.runs import read_run
 from evenrank.data.schema import QRELS_SCHEMA, RUN_SCHEMA
 from evenrank.errors import InputError
@@ -27,7 +27,6 @@ from evenrank.measures.evaluate import listed_measures, measured
 from evenrank.measures.inputs import Inputs, MeasureInputs
 from evenrank.measures.lists import View, ranked_queries, views_of
 from evenrank.measures.results import Options
-from evenrank.parallel import refuse_after_fork
 
 _BOUND: WeakValueDictionary[str, BoundMeasure] = WeakValueDictionary()
 
@@ -98,7 +97,7 @@ def bind(
     Parameters
     ----------
     tally, docs, lexicon, tokenizer
-        The coloured collection, or documents to colour.
+        The tally of the collection, or documents to count words in.
     queries
         Queries to list, where there are no judgments, even when nothing is ranked for them. GSR reads their
         texts.
@@ -133,7 +132,7 @@ def bind(
 
 
 def _name(view: View) -> str:
-    """Eight characters that differ where what the measures look at differs."""
+    """Return eight characters that differ if the inputs of the measures differ."""
     inputs, facts = view.inputs, view.provenance() | {"missing": view.inputs.missing}
     if view.tally is None and inputs.docs is not None:
         facts["docs"] = inputs.docs.fingerprint()

@@ -57,7 +57,7 @@ def measure(
     tally: Any = None,
     **given: Unpack[MeasureInputs],
 ) -> Measurements:
-    """Bias and effectiveness of one or several runs, with intervals, in the order asked for.
+    """Measure bias and effectiveness of one or several runs, with intervals, in the order of `measures`.
 
     A bias measure is averaged over the queries with at least one ranked document, effectiveness over
     the judged queries, 0 where nothing was returned.
@@ -167,14 +167,14 @@ def measured(inputs: Inputs, measures: Sequence[Measure], options: Options) -> M
                 for m in measures
             ]
         )
-    cautions = inputs.cautions(wanted)
+    warnings = inputs.warnings(wanted)
     most = max((m.left_out.get(NOT_IN_QUERIES, 0) for m in chain(*runs.values())), default=0)
     if most:
         others = "1 ranked or judged query is" if most == 1 else f"{most:,} ranked or judged queries are"
-        cautions.append(f"{others} not among the queries given, and left out.")
+        warnings.append(f"{others} not among the queries given, and left out.")
     return Measurements(
         runs=runs,
-        cautions=tuple(cautions),
+        warnings=tuple(warnings),
         describe=partial(provenance, inputs, tuple(views.values()), options),
     )
 
@@ -191,7 +191,7 @@ class _Queries:
     def about(
         self, name: str, measure: Measure, values: NDArray[Any], undefined: str
     ) -> tuple[NDArray[np.bool_], dict[str, Any]]:
-        """The queries that count and have a value, and what a measurement says of them."""
+        """Return which queries count and have a value, and the fields of a measurement about them."""
         defined = self.chosen & ~np.isnan(values)
         without = int((self.chosen & ~defined).sum())
         return defined, {
@@ -212,7 +212,7 @@ def _queries(
     otherwise: str,
     emptied: Iterable[str] = (),
 ) -> _Queries:
-    """The queries that values belong to, out of those for which something was ranked (or judged)."""
+    """Select the queries that values belong to, out of those with ranked (or judged) documents."""
     chosen, subsets = subset_masks(query_ids, inputs.genders, only)
     among = inputs.is_requested(query_ids)
     requested = inputs.is_requested(ranked)
@@ -233,7 +233,7 @@ def _queries(
 
 
 def _measure_bias(view: View, name: str, run: pl.DataFrame, options: Options) -> list[Measurement]:
-    """Bias over the queries of a run with a list, or the neutral ones where they have labels."""
+    """Measure bias over the queries of a run with a list, or over the neutral ones if there are labels."""
     inputs, run = view.inputs, view.rows(run, name)
     ranked = ranked_queries(run)
     if options.only not in (None, "all") and inputs.genders is not None:
@@ -284,8 +284,8 @@ def _measure_bias(view: View, name: str, run: pl.DataFrame, options: Options) ->
 def _measure_effectiveness(
     inputs: Inputs, name: str, run: pl.DataFrame, measures: Sequence[Measure], options: Options
 ) -> list[Measurement]:
-    """Measures of ir_measures for a run: over all judged queries, unless a subset was asked for."""
-    qrels: Any = inputs.qrels  # which `Inputs.check` asked for
+    """Measures of ir_measures for a run: over all judged queries, unless a subset was chosen."""
+    qrels: Any = inputs.qrels  # `Inputs.check` makes sure of it
     judged, returned, values = score_effectiveness(run, qrels, measures)
     ranked = pl.concat([judged, ranked_queries(run)]).unique(maintain_order=True)
     queries = _queries(inputs, judged, ranked, options.only or "all", otherwise="not judged")
@@ -305,7 +305,7 @@ def _measure_effectiveness(
 def _notes(
     view: View, measure: Any, lists: RankedLists, defined: NDArray[np.bool_], options: Options
 ) -> tuple[str, ...]:
-    """What a reader of one value has to know."""
+    """Return notes for readers of one value."""
     notes, inputs = view.notes(measure, lists, defined), view.inputs
     if "background" in measure.NEEDS and inputs.background is None and inputs.runs:
         which = "the run itself" if len(inputs.runs) == 1 else f"the first run, {next(iter(inputs.runs))}"
@@ -313,10 +313,10 @@ def _notes(
     if options.explain and measure.LINEAR and measure.words(view.tally.groups) is not None:
         if inputs.docs is None:
             notes.append(
-                "which words make up the value cannot be said from a tally alone, without the documents"
+                "which words make up the value is unknown without the documents: a tally holds counts only"
             )
         elif view.matcher is None:
-            notes.append("which words make up the value cannot be said: the tally does not name its lexicon")
+            notes.append("which words make up the value is unknown: the tally does not name its lexicon")
     if inputs.ties == "expected" and not measure.LINEAR:
         notes.append(NOT_LINEAR)
     return tuple(notes)
@@ -343,7 +343,7 @@ def left_out(
     otherwise: str,
     reasons: Mapping[str, str] | None = None,
 ) -> dict[str, int]:
-    """How many of the queries that one could expect a value for have none, by reason.
+    """Count the expected queries that have no value, by reason.
 
     A query outside the subset counts under its label; one within it that was not measured under its own entry
     in `reasons`, or under `otherwise`.
@@ -359,7 +359,7 @@ def left_out(
 
 
 def depth_to_read(measures: Iterable[Measure], missing: str | None) -> int | None:
-    """How far down runs, and the background, have to be known for these measures; None for whole runs."""
+    """Return how many top documents of runs and background these measures read; None for whole runs."""
     if missing == "skip":
         return None  # the documents below move up
     deepest = 0
@@ -382,7 +382,7 @@ def _check_options(confidence: float | None, resamples: int, seed: int) -> None:
 
 
 def _absolute(measure: Absolute, signed: Measurement, options: Options) -> Measurement:
-    """The measurement of abs(m), out of that of m."""
+    """Return the measurement of abs(m), computed from that of m."""
     values = np.abs(signed.values)
     summary = summarise(values, {}, np.ones(len(values), bool), signed=False, options=options)
     return replace(
@@ -398,7 +398,7 @@ def _absolute(measure: Absolute, signed: Measurement, options: Options) -> Measu
 
 
 def provenance(inputs: Inputs, views: Sequence[View], options: Options) -> dict[str, Any]:
-    """What the numbers were made from and how."""
+    """Return what the numbers were computed from, and how."""
     built: dict[str, Any] = {"tally": {}}
     for view in views:
         built |= view.provenance()

@@ -1,4 +1,4 @@
-"""What makes up a bias.
+"""The contributions of words, documents and queries to a bias.
 
 RaB, ARaB and their like are linear in what the documents hold: the value of a run is a sum over its ranked
 documents, and nothing is estimated. Within a document a group's magnitude is shared among the words found in
@@ -41,7 +41,7 @@ class Attribution:
     queries: pl.DataFrame
 
     def to_dict(self, top: int = 20) -> dict[str, Any]:
-        """The largest contributions, as JSON knows them."""
+        """JSON-ready dict of the largest contributions."""
         frames = {"words": self.words, "documents": self.documents, "queries": self.queries}
         return {name: frame.head(top).to_dicts() for name, frame in frames.items() if frame is not None}
 
@@ -157,9 +157,9 @@ def summed(frame: pl.DataFrame, keys: list[str], columns: list[str]) -> pl.DataF
     )
 
 
-def _share(magnitude: str, found: pl.DataFrame, tokens: NDArray[Any]) -> NDArray[np.float64]:
-    """What each word adds to its group's magnitude in a document."""
-    count, total = found["count"].to_numpy(), found["total"].to_numpy()
+def _share(magnitude: str, hits: pl.DataFrame, tokens: NDArray[Any]) -> NDArray[np.float64]:
+    """Return what each word adds to its group's magnitude in a document."""
+    count, total = hits["count"].to_numpy(), hits["total"].to_numpy()
     if magnitude == "count":
         return count.astype(np.float64)
     if magnitude == "length":

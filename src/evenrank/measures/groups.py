@@ -83,7 +83,7 @@ class DocumentGroups:
 
     @property
     def hidden(self) -> NDArray[np.bool_]:
-        """For each group, whether it stands for documents of which something is unknown."""
+        """Whether each group holds documents of which something is unknown."""
         return np.array([group in self.unknown for group in self.groups], bool)
 
     @property
@@ -330,7 +330,7 @@ class Targets:
 
     def of(self, query_ids: pl.Series, groups: Sequence[str]) -> Floats:
         """The shares of these groups for these queries, queries × groups; of two, one is enough."""
-        padded = np.pad(self.shares, (0, 1), constant_values=np.nan)  # what is not there is found at −1
+        padded = np.pad(self.shares, (0, 1), constant_values=np.nan)  # at −1: no target
         columns = [self.groups.index(group) if group in self.groups else -1 for group in groups]
         shares = padded[find_rows(query_ids, self.query_ids)][:, columns]
         if len(groups) == 2:
@@ -456,7 +456,7 @@ class Groups(View):
 
     @cached_property
     def attribute(self) -> str | None:
-        """The same for all measures of a view, see `view_key`."""
+        """The attribute that all measures of this view name, if any; see `view_key`."""
         name: str | None = unwrap_abs(self.measures[0]).params.get("attribute")
         return name
 
@@ -484,7 +484,7 @@ class Groups(View):
 
     @cached_property
     def given_targets(self) -> Targets | None:
-        """The table of targets, if there is one and a measure asks for it."""
+        """The table of targets, if there is one and a measure uses it."""
         given = self.inputs.given.get("targets")
         requested = any(
             "target" in m.SUPPORTED_PARAMS and m["target"] is None for m in map(unwrap_abs, self.measures)
@@ -499,7 +499,7 @@ class Groups(View):
         }
 
     def check_lists(self, name: str, run: pl.DataFrame, lists_of: Mapping[Any, RankedLists]) -> None:
-        """Refuse a run whose groups are unknown, and measures that are 0 whatever it shows."""
+        """Refuse a run without any labelled document, and measures that would be 0 for any ranking."""
         if not run["doc_id"].is_in(self.tally.labelled.implode()).any():
             raise InputError(
                 f"{name}: none of its documents has a group; check that labels and run belong together"
@@ -517,28 +517,28 @@ class Groups(View):
         return bool(measure.needs_more_than_the_top(targets=self.given_targets is not None))
 
     def target_of(self, measure: Any) -> str:
-        """Which shares a measure compares with, in words."""
+        """Return in words which shares a measure compares with."""
         target = measure.target_named(given=self.given_targets is not None)
         return (
             TARGETS.get(target, "the given shares of each query") if isinstance(target, str) else str(target)
         )
 
     def notes(self, measure: Any, lists: RankedLists, defined: NDArray[np.bool_]) -> list[str]:
-        """Says where groups and target come from, too."""
+        """Add where groups and target come from."""
         notes = [f"group labels: {self.tally.how}", *super().notes(measure, lists, defined)]
         if "target" in measure.SUPPORTED_PARAMS:
             notes.append(f"target: {self.target_of(measure)}")
         cutoff = measure.params.get("cutoff") or WHOLE_LIST
         short = int((lists.lengths[defined] <= cutoff).sum())
         if self._needs_more_than_the_top(measure) and short:
-            said = counted(short, "list is", "lists are")
-            notes.append(f"{said} no longer than the cut-off: the value is 0 whatever they show")
+            lists_are = counted(short, "list is", "lists are")
+            notes.append(f"{lists_are} no longer than the cut-off: the value is 0 whatever they show")
         entries, looked = lists.top(cutoff)
         entries = entries[np.repeat(defined, looked)]
         unknown = (1 - lists.counts()[entries][:, ~self.tally.hidden].sum(axis=1)).sum()
         if unknown:
-            said = "show no group" if self.attribute is None else "are unknown, which is a group of its own"
-            notes.append(f"{unknown / len(entries):.1%} of the documents looked at {said}")
+            phrase = "show no group" if self.attribute is None else "are unknown, which is a group of its own"
+            notes.append(f"{unknown / len(entries):.1%} of the documents looked at {phrase}")
         return notes
 
 
@@ -588,11 +588,11 @@ class GroupMeasure(BiasMeasure):
         return self.target_named(given=targets) == "list"
 
     def target_named(self, *, given: bool) -> Any:
-        """Which shares are compared with: one of `TARGETS`, ``given`` by a table, or {group: share}."""
+        """Return the shares to compare with: one of `TARGETS`, ``given`` by a table, or {group: share}."""
         return self["target"] or ("given" if given else self.DEFAULT_TARGET)
 
     def cut(self, n: int) -> int:
-        """How many of n documents count."""
+        """Return how many of n documents count."""
         return n if self["cutoff"] is None else min(n, int(self["cutoff"]))
 
     def check_groups(self, groups: tuple[str, ...]) -> None:
@@ -605,7 +605,7 @@ class GroupMeasure(BiasMeasure):
             self.group(groups)
 
     def group(self, groups: tuple[str, ...]) -> int:
-        """The column of the one group that a measure is about: of two the first, unless named."""
+        """Return the column of the group that a measure is about: the first of two, unless named."""
         name = self["group"]
         if name is None:
             if len(groups) > 2:
@@ -625,14 +625,14 @@ class GroupMeasure(BiasMeasure):
         return PerQuery(np.array(values, dtype=np.float64), undefined=self.undefined(lists))
 
     def each_list(self, lists: RankedLists) -> list[Ints]:
-        """For each list the groups of its documents, documents × groups, best first."""
+        """Return for each list the groups of its documents, documents × groups, best first."""
         shown = lists.counts()
         if self.WHOLE_LABELS and shown.dtype.kind == "f":
             raise InputError(f"{self} counts documents that show a group or do not; these labels are shares")
         return np.split(shown, lists.starts[1:])
 
     def list_at(self, lists: RankedLists, query: int) -> tuple[Ints, Floats]:
-        """One of the lists and its target, as `per_list` gets them."""
+        """Return one of the lists and its target, as for `per_list`."""
         start, n = int(lists.starts[query]), int(lists.lengths[query])
         return lists.counts()[start : start + n], self.targets(lists)[query]
 
@@ -644,12 +644,12 @@ class GroupMeasure(BiasMeasure):
         raise NotImplementedError
 
     def undefined(self, lists: RankedLists) -> str:
-        """Why a list has no value."""
+        """Return why a list has no value."""
         by_query = self.target_named(given=lists.targets is not None) in ("given", "relevant")
         return f"no target, or {self.UNDEFINED}" if by_query else self.UNDEFINED
 
     def targets(self, lists: RankedLists) -> Floats:
-        """The share of each group that each list should have, lists × groups; NaN where there is none."""
+        """Return the target share of each group for each list, lists × groups; NaN where there is none."""
         return lists.cached(("targets", self), lambda: self._targets(lists))
 
     def _targets(self, lists: RankedLists) -> Floats:
@@ -670,7 +670,7 @@ class GroupMeasure(BiasMeasure):
         return np.where(hidden, own, shares * (1 - own[:, hidden].sum(axis=1, keepdims=True)))
 
     def shares(self, lists: RankedLists) -> Floats:
-        """The share of each group that the measure itself names: equal, in the collection, or written."""
+        """Return the shares that the target parameter names: equal, of the collection, or written out."""
         target, groups, labels = self["target"], lists.groups, lists.labels
         if target == "equal":
             return np.where(labels.hidden, 0.0, 1 / (~labels.hidden).sum())
@@ -698,7 +698,7 @@ def own_shares(lists: RankedLists, *, of_all: bool = False) -> Floats:
 
 
 def with_attribute(params: dict[str, Any]) -> dict[str, Any]:
-    """The parameters, the attribute and the groups of a crossing written in one way."""
+    """Return the parameters with attribute and crossed groups in normal form."""
     given = params.get("attribute")
     if not isinstance(given, str):
         return params
@@ -726,7 +726,7 @@ def relevant_shares(lists: RankedLists, *, of_all: bool = False, weights: Any = 
     result = np.full((len(lists.query_ids), len(groups)), np.nan)
     if judged.is_empty():
         return result
-    unlisted = np.zeros((1, len(groups)))  # found at −1
+    unlisted = np.zeros((1, len(groups)))  # the last row is for documents without a label
     unlisted[0, -1] = bool(labels.unknown)  # unknown in every attribute
     shown = np.vstack([labels.frame.select(groups).to_numpy(), unlisted])
     shown = shown[find_rows(judged["doc_id"], labels.frame["doc_id"])]

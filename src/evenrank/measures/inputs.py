@@ -1,4 +1,4 @@
-"""Everything that is measured and what it is measured with: opened once, and handed on whole."""
+"""All inputs of a measurement, opened once: runs, collection, queries, judgments, labels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from evenrank.data.docs import Docs, open_docs
 from evenrank.data.formats import is_parquet
-from evenrank.data.read import is_ranx, path_of, read_genders, read_qrels, read_queries
+from evenrank.data.read import path_of, read_genders, read_qrels, read_queries
 from evenrank.data.runs import perfect_run, read_run
 from evenrank.data.schema import show
 from evenrank.errors import InputError, check_choice
@@ -42,7 +42,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {  # the first unless given
 LARGE = 1 << 30
 """Of run files of this many bytes (packed ones of a quarter) only the top is kept, where that is enough."""
 PREDICT = "predict"
-"""In place of the genders of queries: what the shipped classifier says."""
+"""Stands for the genders of queries that the classifier predicts."""
 _SUFFIXES = (".gz", ".zst", ".run", ".txt", ".json", ".tsv")
 _NEEDED = {
     "docs": "the text of the documents; give docs",
@@ -81,10 +81,10 @@ class MeasureInputs(TypedDict, total=False):
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """Runs and all that measures look at beside them.
+    """Runs, and all other inputs of measures.
 
-    What costs something (the tally of a collection, the reader of word vectors) is made when it is first
-    asked for, and kept.
+    What is expensive (the tally of a collection, the reader of word vectors) is computed on first use, and
+    kept.
 
     Attributes
     ----------
@@ -94,8 +94,8 @@ class Inputs:
         Opened, where they were given; see :func:`evenrank.measure`.
     missing, ties, order
         How runs are read.
-    gender_caution
-        What to know of the genders, if they were predicted.
+    gender_warning
+        A warning about the genders, if they were predicted.
     given
         All that was given, as it was given.
     top_only
@@ -108,7 +108,7 @@ class Inputs:
     qrels: pl.DataFrame | None = None
     background: pl.DataFrame | None = None
     genders: Mapping[str, str] | None = None
-    gender_caution: str = ""
+    gender_warning: str = ""
     missing: str = "error"
     ties: str = "order"
     order: str = "score"
@@ -125,7 +125,7 @@ class Inputs:
         classify: Classify | None = None,
         **given: Any,
     ) -> Inputs:
-        """Tables out of whatever was given: see the attributes.
+        """Read the inputs into tables; see the attributes.
 
         With a `depth` only the top of large run files is kept.
         """
@@ -154,9 +154,9 @@ class Inputs:
             background = read_run(background, order=order, depth=depth if is_large(background) else None)
         queries = None if given.get("queries") is None else read_queries(given["queries"])
         genders: Any = given.get("genders")
-        gender_caution = ""
+        gender_warning = ""
         if isinstance(genders, str) and genders == PREDICT:
-            genders, gender_caution = _predicted(queries, classify)
+            genders, gender_warning = _predicted(queries, classify)
         result = cls(
             runs=frames,
             docs=None if docs is None else open_docs(docs).shared(),
@@ -164,7 +164,7 @@ class Inputs:
             qrels=None if qrels is None else read_qrels(qrels),
             background=background,
             genders=None if genders is None else dict(read_genders(genders).iter_rows()),
-            gender_caution=gender_caution,
+            gender_warning=gender_warning,
             **choices,
             given={**given, "tally": tally},
             top_only=top_only,
@@ -173,7 +173,7 @@ class Inputs:
         return result
 
     def _described(self) -> list[tuple[list[str], str, str]]:
-        """The queries that each table speaks of, and what it says of one, and of several."""
+        """The queries in each table, and the phrases for one of them and for several."""
         rows: list[tuple[list[str], str, str]] = []
         if self.queries is not None:
             ids = self.queries["query_id"].to_list()
@@ -190,23 +190,23 @@ class Inputs:
         described = self._described()
         for name, run in self.runs.items() if described else ():
             ranked = set(ranked_queries(run).to_list())
-            for ids, said, _ in described:
+            for ids, phrase, _ in described:
                 if ids and ranked.isdisjoint(ids):
-                    problem = f"none of the {len(ranked):,} queries of {name} {said}"
+                    problem = f"none of the {len(ranked):,} queries of {name} {phrase}"
                     example = f"it ranks {show(run['query_id'][0])}, they have {show(ids[0])}"
                     raise InputError(f"{problem}: {example}; do they belong together?")
 
-    def cautions(self, measures: Iterable[Measure]) -> list[str]:
-        """What a reader of these measures has to know of the inputs."""
-        cautions = [self.gender_caution] if self.gender_caution else []
+    def warnings(self, measures: Iterable[Measure]) -> list[str]:
+        """Return warnings about the inputs for readers of these measures."""
+        warnings = [self.gender_warning] if self.gender_warning else []
         if not self.top_only and any(map(len, self.runs.values())):
-            cautions += self._mismatches()
+            warnings += self._mismatches()
         if (
             self.genders is not None
             or not self.reading_tally(measures)
             or not {"female", "male"} & {*self.tally.groups}
         ):
-            return cautions
+            return warnings
         counted = ""
         if self.queries is not None and self.matcher is not None:
             ranked = pl.concat(run["query_id"].unique() for run in self.runs.values()).implode()
@@ -214,10 +214,10 @@ class Inputs:
             hits = self.matcher.count(requested.to_list()).counts.sum(axis=1) > 0
             counted = f" {int(hits.sum()):,} of {len(hits):,} contain a word of the lexicon."
         why = "leaning toward a gender that the query asks for is not a bias"
-        return [*cautions, f"No gender labels: all queries are measured, although {why}.{counted}"]
+        return [*warnings, f"No gender labels: all queries are measured, although {why}.{counted}"]
 
     def _mismatches(self) -> list[str]:
-        """Where the inputs look as if they do not belong together."""
+        """Return warnings where the inputs look as if they do not belong together."""
         rows: list[str] = []
         described = self._described()
         if not described:
@@ -243,14 +243,14 @@ class Inputs:
     def of_runs(
         self, runs: Mapping[str, pl.DataFrame], *, background: pl.DataFrame | None = None, **changed: Any
     ) -> Inputs:
-        """The same inputs with other runs, and what else has changed; what is made is not made again."""
+        """Return the same inputs with other runs and changes; tables that are loaded are reused."""
         other = replace(self, runs=runs, background=background, **changed)
         built = ("tally", "matcher", "groups", "labels", "relevant")
         other.__dict__.update({name: self.__dict__[name] for name in built if name in self.__dict__})
         return other
 
     def top_documents(self, depth: int) -> list[str]:
-        """The documents of the runs down to a depth; all of them where those below have a say."""
+        """Return the documents of the runs down to a depth; all of them if those below count too."""
         whole = self.missing == "skip" or self.ties == "expected"
         tops = [
             (run if whole else run.filter(pl.col("rank") <= depth))["doc_id"] for run in self.runs.values()
@@ -258,13 +258,13 @@ class Inputs:
         return pl.concat(tops).unique(maintain_order=True).to_list() if tops else []
 
     def is_requested(self, queries: pl.Series) -> NDArray[np.bool_]:
-        """Which of these queries are among those given; all, where none are given."""
+        """Whether each query is among those given; all are, if none are given."""
         if self.queries is None:
             return np.ones(len(queries), bool)
         return queries.is_in(self.queries["query_id"].implode()).to_numpy()
 
     def check(self, measures: Sequence[Measure]) -> None:
-        """Refuse measures that need what nobody gave; the error names everything that is missing."""
+        """Refuse measures whose inputs are missing; the error names all of these inputs."""
         is_given = {
             "docs": self.docs is not None,
             "queries": self.queries is not None,
@@ -294,7 +294,7 @@ class Inputs:
                 )
 
     def reading_tally(self, measures: Iterable[Measure]) -> list[Any]:
-        """Those of the measures that look at the tally: for words, or for groups without labels."""
+        """Return the measures that use the tally: for words, or for groups without labels."""
         needed = {"tally"} | ({"groups"} if self.given.get("labels") is None else set())
         return [m for m in measures if is_bias(m) and m.NEEDS & needed]
 
@@ -305,7 +305,7 @@ class Inputs:
 
     @cached_property
     def tally(self) -> Tally:
-        """The tally that was given, or one made from the documents."""
+        """The given tally, or one computed from the documents."""
         if not self.has_tally:
             raise InputError("bias measures need a tally, or docs to make one from")
         given = self.given
@@ -315,18 +315,18 @@ class Inputs:
 
     @property
     def lexicon(self) -> Any:
-        """The words that the tally was made with; None if nobody knows."""
+        """The lexicon of the tally; None if it is unknown."""
         return self.tally.lexicon or self.given.get("lexicon")
 
     @property
     def tokenizer(self) -> str:
-        """How text becomes words: as in the tally, if there is one."""
+        """The tokenizer: that of the tally, if there is one."""
         built = self.tally.tokenizer if self.has_tally else None
         return built or self.given.get("tokenizer") or "words"
 
     @cached_property
     def matcher(self) -> Matcher | None:
-        """Finds the words the tally was made with; None if it does not say which."""
+        """A matcher for the words of the tally; None if its lexicon is unknown."""
         if not self.has_tally or self.lexicon is None:
             return None
         from evenrank.text.matcher import Matcher
@@ -375,7 +375,7 @@ def is_large(run: Any) -> bool:
 
 
 def _predicted(queries: pl.DataFrame | None, classify: Classify | None) -> tuple[Any, str]:
-    """Labels of queries by the classifier, and a caution; queries that it was trained on get no label."""
+    """Labels of queries by the classifier, and a warning; queries that it was trained on get no label."""
     if queries is None:
         raise InputError("genders 'predict' reads the texts of the queries; give queries")
     if classify is None:
@@ -388,7 +388,7 @@ def _predicted(queries: pl.DataFrame | None, classify: Classify | None) -> tuple
 def get_tally(
     tally: Any, docs: Any, lexicon: Any = None, tokenizer: str | None = None, progress: Any = None
 ) -> Tally:
-    """The tally that was given, or one made from the documents."""
+    """Return the given tally, or one computed from the documents."""
     from evenrank.text.tally import Tally
     from evenrank.text.tally import tally as make_tally  # loads numba
 
@@ -414,18 +414,18 @@ def get_tally(
 
 
 def named_runs(runs: Any) -> dict[str, Any]:
-    """Runs by name; a run that comes alone is called after its file, or `run`."""
+    """Return runs by name; a single run is named after its file, or `run`."""
     if isinstance(runs, Mapping) and not _is_run(runs):
         if not runs:
             raise InputError("give at least one run")
         return dict(zip(map(str, runs), runs.values(), strict=True))
     if isinstance(runs, str | PathLike):
         return {run_name(runs): runs}
-    return {str(getattr(runs, "name", None) or "run") if is_ranx(runs) else "run": runs}
+    return {"run": runs}
 
 
 def run_name(path: str | PathLike[str]) -> str:
-    """What a run file is called: its name without .run, .txt, .tsv, .json, .gz and .zst."""
+    """Return the name of a run file without .run, .txt, .tsv, .json, .gz and .zst."""
     name = PurePath(path).name
     while suffix := next((s for s in _SUFFIXES if name.endswith(s) and name != s), ""):
         name = name.removesuffix(suffix)

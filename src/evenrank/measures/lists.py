@@ -1,7 +1,7 @@
-"""Ranked lists as arrays: the top of a run, list after list, with what is known of its documents.
+"""Ranked lists as arrays: the top of a run, list after list, each document with its row in a table.
 
-A measure sees a run as :class:`RankedLists`. Its `VIEW` says what the documents are looked up in: the tally
-(:class:`Words`), unless it says otherwise.
+A measure gets a run as :class:`RankedLists`. Its `VIEW` is the kind of table that documents are looked up in,
+by default the tally (:class:`Words`).
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _memoised(method: F) -> F:
 
 @dataclass(frozen=True, eq=False)
 class RankedLists:
-    """The ranked lists of a run, as a measure sees them; entry arrays hold one list after the other.
+    """The ranked lists of a run as a measure gets them; entry arrays hold one list after the other.
 
     No list is empty. `rows` is each entry's row in the tally, −1 for a document that the tally does not
     hold and that counts as having no words. `scores` and `scored_lengths` keep the whole lists, for finding
@@ -149,8 +149,8 @@ class RankedLists:
         """Weights of the entries for a cut-off.
 
         With expected ties every document of a tie gets the mean of the weights of the tie's positions:
-        over all orders of tied documents it stands equally often at each of them, so that a linear
-        measure comes out as its exact mean over these orders.
+        over all orders of tied documents it takes each of them equally often, so that a linear measure
+        comes out as its exact mean over these orders.
         """
         entries, counted = self.top(cutoff)
         each = _laid_out(weights, counted)
@@ -228,7 +228,7 @@ def ranked_lists(
     expected_ties: bool = False,
     name: str = "the run",
 ) -> RankedLists:
-    """The top `depth` of every list of a normalised run, each document found in the tally.
+    """Look up the top `depth` documents of every list of a normalised run in the tally.
 
     `missing` says what happens to documents that the tally does not hold: `error`, `zero` (they have
     no words) or `skip` (the next document moves up), all of which is refused where it holds none of
@@ -309,19 +309,19 @@ def _laid_out(weights: Weights, lengths: Ints) -> Floats:
 
 
 def _raise_no_overlap(name: str, depth: int | None = None) -> None:
-    """Say that a run belongs to another collection, which no choice of what to do with a few can mend."""
+    """Raise an error: the collection lacks all documents of a run."""
     raise InputError(
         f"{name}: the collection lacks all of its documents{in_top(depth)}; check that they belong together"
     )
 
 
 def in_top(depth: int | None) -> str:
-    """How far down was looked; nothing for whole lists."""
+    """Return the depth in words; nothing for whole lists."""
     return "" if depth is None or depth >= WHOLE_LIST else f" in the top {depth:,}"
 
 
 def find_rows(ids: pl.Series, table: pl.Series) -> NDArray[np.int64]:
-    """Row of `table` that holds each id, and −1 for an id that is not in it.
+    """Return the row of `table` that holds each id, −1 for an id that is not in it.
 
     The ids in `table` are distinct; those in `ids` need not be. 64-bit hashes are joined, twice as quick as
     ids, and every hit is compared with the id.
@@ -340,16 +340,16 @@ def _join(ids: pl.Series, table: pl.Series) -> NDArray[np.int64]:
 
 
 class View:
-    """What measures look ranked documents up in, for all measures that share it; opened once for all runs.
+    """The table that ranked documents are looked up in; shared by all runs and by measures of one kind.
 
-    Subclasses say what that is (`tally`: a frame and the groups that are its columns). `NEEDED` is what a
-    user has to give for it.
+    Subclasses define the table (`tally`: a frame and the groups that are its columns). `NEEDED` names the
+    inputs that it takes.
     """
 
     NEEDED: ClassVar[str] = ""
-    tally: Any = None  # what documents are looked up in, if in a table
-    matcher: Any = None  # finds the words that it counts, if it does
-    measured: Any = None  # measures a run in a way of its own, where it does
+    tally: Any = None  # the table, if there is one
+    matcher: Any = None  # finds the words that are counted, if words are
+    measured: Any = None  # measures a run in place of `evaluate`, if it is defined
     _background_lists: RankedLists | None = None
 
     def __init__(self, inputs: Inputs, measures: Sequence[Any], *, depth: int = 0) -> None:
@@ -361,7 +361,7 @@ class View:
 
     @property
     def missing(self) -> str:
-        """What becomes of documents that it does not hold."""
+        """What happens to documents that the table lacks."""
         return self.inputs.missing
 
     def check(self) -> None:
@@ -374,10 +374,10 @@ class View:
         self.check()
 
     def expect_texts(self, *, explain: bool) -> None:
-        """Announce the documents whose texts will be asked for, so that one pass over them is enough."""
+        """Announce the documents whose texts are needed, so that one pass over them is enough."""
 
     def provenance(self) -> dict[str, Any]:
-        """What its numbers were made from."""
+        """Return what the table was computed from."""
         return {}
 
     def rows(self, run: pl.DataFrame, name: str) -> pl.DataFrame:
@@ -385,7 +385,7 @@ class View:
         return run
 
     def lists(self, run: pl.DataFrame, name: str = "the run", *, expected_ties: bool = False) -> RankedLists:
-        """A normalised run as the measures see it, down to the depth they look."""
+        """Return a normalised run as lists, down to the depth that the measures read."""
         inputs = self.inputs
         lists = self._looked_up(run, self.depth, name, expected_ties=expected_ties)
         return replace(
@@ -410,7 +410,7 @@ class View:
         )
 
     def _background(self, run: pl.DataFrame) -> RankedLists | None:
-        """The lists to compare with, if a measure asks: the background's, the first run's, the run's own."""
+        """Return the background lists, if a measure needs them: by default those of the first run."""
         depth = 0
         for measure in self.measures:
             depth = max(depth, measure.background_depth())
@@ -425,10 +425,10 @@ class View:
         return lists
 
     def check_lists(self, name: str, run: pl.DataFrame, lists_of: Mapping[Any, RankedLists]) -> None:
-        """Refuse a run of which nothing can be said; `lists_of` are the lists that each measure sees."""
+        """Refuse a run that cannot be measured; `lists_of` are the lists of each measure."""
 
     def notes(self, measure: Any, lists: RankedLists, defined: NDArray[np.bool_]) -> list[str]:
-        """What a reader of the value has to know; `defined` are the lists that it is the value of."""
+        """Return notes for readers of a value; `defined` marks the lists that have one."""
         notes = []
         if lists.skipped:
             ranked = int(lists.scored_lengths.sum()) + lists.skipped
@@ -446,7 +446,7 @@ class View:
 
 
 class Words(View):
-    """Documents as the tally sees them: how many words of each group they hold."""
+    """Documents with the number of words of each group, from the tally."""
 
     NEEDED = "a tally"
 
@@ -467,13 +467,13 @@ class Words(View):
 
 
 def view_key(measure: Any) -> Hashable:
-    """What is equal for measures that share a view: its kind, and the attribute that they name, if any."""
+    """Return a key that is equal for measures that share a view: its kind, and the attribute they name."""
     attribute = getattr(measure, "inner", measure).params.get("attribute")  # of m in abs(m)
     return measure.VIEW if attribute is None else (measure.VIEW, attribute)
 
 
 def views_of(inputs: Inputs, measures: Iterable[Any], *, depth: int = 0) -> dict[Hashable, View]:
-    """Each view that the measures need, by :func:`view_key`."""
+    """Return the views that the measures need, by :func:`view_key`."""
     sharing: dict[Hashable, list[Any]] = {}
     for measure in measures:
         sharing.setdefault(view_key(measure), []).append(measure)

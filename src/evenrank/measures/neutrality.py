@@ -23,7 +23,7 @@ from evenrank.measures.rank_bias import check_group
 
 
 def neutrality(counts: NDArray[Any], threshold: int = 1, target: Sequence[float] | None = None) -> Floats:
-    """How close a document comes to the wished-for shares of the groups: 1 neutral, 0 one-sided.
+    """How close a document comes to the target shares of the groups: 1 neutral, 0 skewed toward one group.
 
     1 if the total count is at most `threshold`; else 1 − Σ_g |share_g − target_g| / (2 (1 − min target)),
     where share_g is the group's part of the total count. The divisor is 1 for two groups at ½, the
@@ -36,7 +36,7 @@ def neutrality(counts: NDArray[Any], threshold: int = 1, target: Sequence[float]
     threshold
         Documents with no more gendered words than this are neutral whatever the words are.
     target
-        The wished-for share of each group; equal shares unless given.
+        The target share of each group; equal shares unless given.
     """
     counts = np.asarray(counts, dtype=np.float64)
     groups = counts.shape[-1]

@@ -109,7 +109,7 @@ def parse_condition(text: str | Condition, *, relative: bool = False) -> Conditi
     ):  # as Python writes an infinite bound
         bound: Any = math.inf
     else:
-        bound = source.literal(right, "a measure stands on the left, a number on the right")
+        bound = source.literal(right, "write a measure on the left and a number on the right")
         if isinstance(bound, bool) or not isinstance(bound, int | float):
             source.refuse(f"the bound {bound!r} is not a number", right)
         if not abs(bound) <= sys.float_info.max:  # a whole number may be larger than any decimal one

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 import evenrank
 from evenrank.data.formats import first_line, is_parquet
-from evenrank.data.read import fingerprint, is_path, read_table
+from evenrank.data.read import fingerprint, is_path, read_table, refuse_after_fork
 from evenrank.data.runs import read_run
 from evenrank.data.schema import DOC_ID, Table, listing
 from evenrank.errors import InputError, check_choice, check_whole
@@ -39,7 +39,6 @@ from evenrank.measures.groups import (
 )
 from evenrank.measures.lists import WHOLE_LIST, Ints, RankedLists
 from evenrank.measures.results import Options
-from evenrank.parallel import refuse_after_fork
 from evenrank.show.grid import Drawn
 
 ROWS = 11

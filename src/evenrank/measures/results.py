@@ -1,4 +1,4 @@
-"""What measuring gives: values with intervals, their spread over queries, and what was left out.
+"""Results of measuring: values with intervals, their spread over queries, and what was left out.
 
 Which queries count is part of it: all, or those that a label calls neutral (or female, or male). The papers
 measure bias on queries that name no gender: leaning to one side is no bias where the query asks for it.
@@ -67,7 +67,7 @@ class Measurement(Summary):
         and its like), with any tie that touches the documents above it. None where it does not apply.
     background
         The same difference over the whole collection and over the judged-relevant documents, and how
-        far the run is from each; computed when first asked for.
+        far the run is from each; computed on first use.
     only, subsets
         The label of the measured queries, and the same measure over queries with other labels.
     baselines
@@ -154,19 +154,19 @@ class Measurement(Summary):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Measurements(Drawn):
-    """Measures of runs, in the order they were asked for.
+    """Measures of runs, in the order in which they were given.
 
     `measurements["bm25", "ARaB@10"]` is one of them (`measurements["ARaB@10"]` where there is one run),
     iteration goes over all.
     """
 
     runs: Mapping[str, tuple[Measurement, ...]]
-    cautions: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     describe: Callable[[], dict[str, Any]] = dict
 
     @cached_property
     def provenance(self) -> dict[str, Any]:
-        """What the numbers were made from and how; fingerprints are computed when first asked for."""
+        """What the numbers were computed from, and how; fingerprints are computed on first use."""
         return self.describe()
 
     def __iter__(self) -> Iterator[Measurement]:
@@ -195,13 +195,13 @@ class Measurements(Drawn):
         )
 
     def to_dict(self, per_query: bool = False) -> dict[str, Any]:
-        """Everything, as JSON knows it."""
+        """JSON-ready dict."""
         return {
             "runs": [
                 {"run": run, "measures": [m.to_dict(per_query) for m in measurements]}
                 for run, measurements in self.runs.items()
             ],
-            "cautions": list(self.cautions),
+            "warnings": list(self.warnings),
             "provenance": self.provenance,
         }
 
@@ -241,7 +241,7 @@ class Measurements(Drawn):
 
     def __str__(self) -> str:
         rows = [f"{m.run}  {m.measure}  {_interval(m)}" for m in self]
-        return "\n".join([*rows, *self.cautions])
+        return "\n".join([*rows, *self.warnings])
 
 
 def _interval(m: Measurement) -> str:

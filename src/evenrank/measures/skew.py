@@ -42,7 +42,7 @@ def skews(counts: Ints, target: Floats) -> Floats:
 def ndkl(shown: Ints, target: Floats) -> float:
     """Normalised discounted KL divergence: (1/Z) Σ_i D_KL(shares of the first i ‖ target) / log2(i + 1).
 
-    Z = Σ_i 1/log2(i + 1). 0: every prefix has the wished-for shares; no upper bound but max(−ln target).
+    Z = Σ_i 1/log2(i + 1). 0: every prefix has the target shares; no upper bound but max(−ln target).
     Prefixes in which no document has a label do not count. NaN if no label is there at all, or one that
     should not be.
     """

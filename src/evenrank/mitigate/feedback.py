@@ -18,14 +18,13 @@ from ir_measures.measures import Measure
 
 import evenrank
 from evenrank import stats
-from evenrank.data.read import fingerprint, read_qrels, read_queries, read_table
+from evenrank.data.read import fingerprint, read_qrels, read_queries, read_table, refuse_after_fork
 from evenrank.errors import InputError
 from evenrank.measures.base import distance_from_ideal, is_bias, preferred_direction
 from evenrank.measures.evaluate import listed_measures, measure
 from evenrank.measures.inputs import get_tally
 from evenrank.measures.results import Measurement, Measurements
 from evenrank.mitigate.base import LAMBDAS, from_nothing
-from evenrank.parallel import refuse_after_fork
 from evenrank.show.grid import Grid, Recorded
 from evenrank.show.numbers import number, p_phrase
 from evenrank.stats.rounding import round_significant

@@ -11,14 +11,12 @@ In a mirror image women are men and men women (:func:`evenrank.swap`). Two exper
 
 from __future__ import annotations
 
-import itertools
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -28,11 +26,10 @@ from ir_measures.measures import Measure
 import evenrank
 from evenrank import stats
 from evenrank.data.docs import Docs, open_docs
-from evenrank.data.files import is_model
 from evenrank.data.read import read_qrels, read_queries, read_table
 from evenrank.data.runs import read_run
 from evenrank.data.schema import Block, listing
-from evenrank.errors import InputError, check_choice
+from evenrank.errors import InputError
 from evenrank.measures.base import sign_names_group
 from evenrank.measures.evaluate import measure as measure_runs
 from evenrank.measures.parse import parse
@@ -43,140 +40,36 @@ from evenrank.rankers.index import Index
 from evenrank.rankers.indexing import index
 from evenrank.show import numbers
 from evenrank.show.grid import Grid, Recorded
-from evenrank.stats import Interval
 from evenrank.text.matcher import Source
 from evenrank.text.tally import tally
 
 SUFFIX = "#mirror"
 _SAME = 1e-9  # scores that differ by less, relatively, differ by rounding
-_NONE = Interval(None, None, None)
 
 Ranking = Callable[[Docs, pl.DataFrame], Any]
 """Ranks the documents of a collection for queries: what it returns is a run."""
+Row = dict[str, Any]
 
-
-@dataclass(frozen=True, kw_only=True)
-class Preference:
-    """One ranker on a collection and its mirror image. Positive leans toward the group ``of`` (male).
-
-    Attributes
-    ----------
-    raw, mirrored
-        The lean on the collection as it is, and on its mirror image.
-    preference
-        (raw + mirrored) / 2: what the ranker prefers, whatever the texts are.
-    content
-        (raw − mirrored) / 2: what the texts bring. Together they are the raw lean.
-    p, p_holm
-        Of Student's one-sample test of the preference, and corrected (Holm) over the rankers.
-    queries
-        Over which all of these are means; they have a value on both sides.
-    of, against
-        The groups that positive and negative values lean toward.
-    """
-
-    ranker: str
-    measure: str
-    queries: int
-    raw: Interval
-    mirrored: Interval
-    preference: Interval
-    content: Interval
-    p: float | None
-    p_holm: float | None = None
-    of: str = "male"
-    against: str = "female"
-
-    HEADS: ClassVar[tuple[str, ...]] = (
-        "ranker", "measure", "as it is", "mirrored", "preference", "interval", "content", "interval",
-        "corrected p", "queries", "",
-    )  # fmt: skip
-    NOTES: ClassVar[tuple[str, ...]] = ()
-
-    @property
-    def verdict(self) -> str:
-        """`prefers male` or `female`, `no preference` (0 for every query), `cannot tell`, `not judged`."""
-        if self.p_holm is None or self.preference.value is None:
-            return "not judged"
-        if self.preference.low == self.preference.high == 0:  # ranked alike in the mirror, query by query
-            return "no preference"
-        if self.p_holm >= 0.05:
-            return "cannot tell"
-        return f"prefers {self.of if self.preference.value > 0 else self.against}"
-
-    def to_dict(self) -> dict[str, Any]:
-        content = asdict(self)
-        del content["of"], content["against"]
-        return content | {"positive": self.of, "verdict": self.verdict}
-
-    def cells(self) -> list[str]:
-        leans = [numbers.signed(self.raw.value), numbers.signed(self.mirrored.value)]
-        parts = [*_bounded(self.preference), *_bounded(self.content)]
-        end = [numbers.p_value(self.p_holm), f"{self.queries:,}", self.verdict]
-        return [self.ranker, self.measure, *leans, *parts, *end]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Shift:
-    """One ranker on documents beside their mirror images. Means over queries of means over their pairs.
-
-    Attributes
-    ----------
-    rank_shift
-        Ranks by which the male version stands higher: positive favours men, negative women.
-    score_shift
-        The same of scores, in standard deviations of the scores of a list.
-    moved
-        Ranks between the two versions, whichever stands higher: how much gender matters to the ranker at all.
-    male_wins, female_wins, ties
-        Share of pairs in which each version stands higher.
-    of_female, of_male
-        The rank shift of documents that lean female, and of those that lean male, before they are mirrored.
-    original
-        Ranks by which originals stand above their mirror images, whatever their gender: how natural mirrored
-        text looks to the ranker. In `rank_shift` it cancels out where as many documents lean either way.
-    p, p_holm
-        Of Wilcoxon's signed-rank test of the queries' rank shifts, and corrected (Holm) over the rankers.
-    """
-
-    ranker: str
-    queries: int
-    pairs: int
-    rank_shift: Interval
-    score_shift: Interval
-    moved: Interval
-    male_wins: float | None
-    female_wins: float | None
-    ties: float | None
-    of_female: Interval
-    of_male: Interval
-    original: Interval
-    p: float | None
-    p_holm: float | None = None
-
-    HEADS: ClassVar[tuple[str, ...]] = (
-        "ranker", "queries", "pairs", "rank shift", "interval", "score shift", "interval", "moved", "male",
-        "female", "same", "corrected p",
-    )  # fmt: skip
-    NOTES: ClassVar[tuple[str, ...]] = (
-        "shift: how much higher the male version ranks; scores in standard deviations",
-        "moved: how many ranks the two versions are apart",
-        "male, female, same: which version ranks higher; p: Wilcoxon over queries, corrected (Holm)",
-    )
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-    def cells(self) -> list[str]:
-        shifts = [*_bounded(self.rank_shift, "+.2f"), *_bounded(self.score_shift, "+.2f")]
-        shares = [numbers.number(each, ".0%") for each in (self.male_wins, self.female_wins, self.ties)]
-        end = [numbers.number(self.moved.value, ".1f"), *shares, numbers.p_value(self.p_holm)]
-        return [self.ranker, f"{self.queries:,}", f"{self.pairs:,}", *shifts, *end]
-
-
-def _bounded(value: Interval, form: str = numbers.SIGNED) -> list[str]:
-    """A value and its interval, a cell each."""
-    return [numbers.number(value.value, form), numbers.interval(value.low, value.high, form)]
+# Headings of the tables for people, their columns and the format of numbers.
+_PREFERENCE = (
+    ("ranker", "ranker", ""), ("measure", "measure", ""), ("as it is", "raw", "+.3f"),
+    ("mirrored", "mirrored", "+.3f"), ("preference", "preference", "+.3f"),
+    ("interval", "preference interval", "+.3f"), ("content", "content", "+.3f"),
+    ("interval", "content interval", "+.3f"), ("corrected p", "p_holm", "p"), ("queries", "queries", ","),
+    ("", "verdict", ""),
+)  # fmt: skip
+_SHIFT = (
+    ("ranker", "ranker", ""), ("queries", "queries", ","), ("pairs", "pairs", ","),
+    ("rank shift", "rank_shift", "+.2f"), ("interval", "rank_shift interval", "+.2f"),
+    ("score shift", "score_shift", "+.2f"), ("interval", "score_shift interval", "+.2f"),
+    ("moved", "moved", ".1f"), ("male", "male_wins", ".0%"), ("female", "female_wins", ".0%"),
+    ("same", "ties", ".0%"), ("corrected p", "p_holm", "p"),
+)  # fmt: skip
+_SHIFT_NOTES = (
+    "shift: how much higher the male version ranks; scores in standard deviations",
+    "moved: how many ranks the two versions are apart",
+    "male, female, same: which version ranks higher; p: Wilcoxon over queries, corrected (Holm)",
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -185,8 +78,22 @@ class Mirror(Recorded):
 
     Attributes
     ----------
-    rows
-        A `Preference` for each ranker; with `pairs`, a `Shift`.
+    summary
+        A row for each ranker. Means over the ``queries`` have an interval in ``…_low`` and ``…_high``.
+        ``p_holm`` is ``p``, corrected (Holm) over the rankers.
+
+        ``raw, mirrored``: the lean on the collection as it is, and on its mirror image; positive leans toward
+        the group ``positive``, negative toward ``negative``. ``preference``: (raw + mirrored) / 2, what the
+        ranker prefers, whatever the texts are. ``content``: (raw − mirrored) / 2, what the texts bring; both
+        together are the raw lean. ``p`` is of Student's one-sample test of the preference. ``verdict``:
+        `prefers male` or `female`, `no preference` (0 for every query), `cannot tell`, `not judged`.
+
+        With `pairs`: ``rank_shift``, ranks by which the male version stands higher; ``score_shift``, the same
+        of scores, in standard deviations of the scores of a list; ``moved``, ranks between the two versions,
+        whichever stands higher; ``original``, ranks by which originals stand above their mirror images,
+        whatever their gender: how natural mirrored text looks to the ranker. ``male_wins, female_wins,
+        ties``: share of pairs in which each version stands higher. ``p`` is of Wilcoxon's signed-rank test of
+        the queries' rank shifts.
     values
         For each query ``ranker, query_id, raw, mirrored, preference, content``. With `pairs`, for each pair
         ``ranker, query_id, doc_id, mirror_id, lean, rank, mirror_rank, score, mirror_score, rank_shift,
@@ -195,7 +102,7 @@ class Mirror(Recorded):
         What was not compared (or mirrored too), and how often.
     """
 
-    rows: tuple[Any, ...]
+    summary: pl.DataFrame
     values: pl.DataFrame
     left_out: Mapping[str, int]
     confidence: float = 0.95
@@ -204,13 +111,13 @@ class Mirror(Recorded):
     @property
     def of_pairs(self) -> bool:
         """Whether documents stand beside their mirror images."""
-        return isinstance(self.rows[0], Shift)
+        return "rank_shift" in self.summary.columns
 
-    def __getitem__(self, ranker: str) -> Any:
-        for row in self.rows:
-            if row.ranker == ranker:
+    def __getitem__(self, ranker: str) -> Row:
+        for row in self.summary.iter_rows(named=True):
+            if row["ranker"] == ranker:
                 return row
-        raise InputError(f"{ranker!r} was not tested; there are: {', '.join(r.ranker for r in self.rows)}")
+        raise InputError(f"{ranker!r} was not tested; there are: {', '.join(self.summary['ranker'])}")
 
     def rank_shift(self, ranker: str | None = None) -> pl.DataFrame:
         """The pairs of a ranker as the report draws them: ``query_id, doc_id, before, after, group``.
@@ -219,27 +126,18 @@ class Mirror(Recorded):
         """
         if not self.of_pairs:
             raise InputError("the collection was mirrored as a whole; rank shifts need pairs=True")
-        label = self.rows[0].ranker if ranker is None else self[ranker].ranker
+        label = self.summary["ranker"][0] if ranker is None else self[ranker]["ranker"]
         result = self.values.filter(pl.col("ranker") == label)
         return result.select("query_id", "doc_id", before="rank", after="mirror_rank", group="lean")
 
     def frame(self) -> pl.DataFrame:
         """One row for each ranker."""
-        rows = []
-        for each in self.rows:
-            row: dict[str, Any] = {}
-            for key, value in each.to_dict().items():
-                if isinstance(value, dict):
-                    row |= {key: value["value"], f"{key}_low": value["low"], f"{key}_high": value["high"]}
-                else:
-                    row[key] = value
-            rows.append(row)
-        return pl.DataFrame(rows, infer_schema_length=None)
+        return self.summary
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready dict without the values of single queries and pairs."""
         return {
-            "rankers": [row.to_dict() for row in self.rows],
+            "rankers": self.summary.to_dicts(),
             "left_out": dict(self.left_out),
             "confidence": self.confidence,
             "provenance": dict(self.provenance),
@@ -247,15 +145,28 @@ class Mirror(Recorded):
 
     def grid(self) -> Grid:
         """The rankers as a table for people."""
-        left = 1 if self.of_pairs else 2
-        return Grid(list(self.rows[0].HEADS), [row.cells() for row in self.rows], left=left)
+        columns = _SHIFT if self.of_pairs else _PREFERENCE
+        rows = [
+            [_cell(row, column, form) for _, column, form in columns]
+            for row in self.summary.iter_rows(named=True)
+        ]
+        return Grid([heading for heading, *_ in columns], rows, left=1 if self.of_pairs else 2)
 
     def remarks(self) -> list[str]:
         counts = [f"{reason}: {count:,}" for reason, count in self.left_out.items() if count]
-        return [*self.rows[0].NOTES, *counts]
+        return [*_SHIFT_NOTES, *counts] if self.of_pairs else counts
 
     def __str__(self) -> str:
         return "\n".join([self.grid().text(), *self.remarks()])
+
+
+def _cell(row: Row, column: str, form: str) -> str:
+    name, _, interval = column.partition(" ")
+    if interval:
+        return numbers.interval(row[f"{name}_low"], row[f"{name}_high"], form)
+    if form == "p":
+        return numbers.p_value(row[name])
+    return numbers.number(row[name], form) if form else row[name]
 
 
 def mirror(
@@ -267,7 +178,7 @@ def mirror(
     pairs: bool = False,
     variants: Any = None,
     candidates: Any = None,
-    gendered_queries: Literal["leave out", "mirror", "keep"] = "leave out",
+    gendered_queries: bool = False,
     depth: int | None = None,
     at: int | None = 100,
     names: bool = True,
@@ -297,8 +208,8 @@ def mirror(
         Only these documents of each query (a table of query_id and doc_id, such as qrels). Those that a
         ranker does not find come last; a pair of which it finds neither does not count.
     gendered_queries
-        Queries that name a gender are left out, mirrored with the texts (not with `pairs`), or kept as they
-        are: a ranker rightly prefers that gender for them.
+        Keep queries that name a gender, although a ranker rightly prefers that gender for them. Without
+        `pairs` they are mirrored with the texts.
     depth
         How far the lists go: 1000 for pairs, else 100, and at least the measure's cut-off.
     at
@@ -308,14 +219,8 @@ def mirror(
         As in :func:`evenrank.swap`; the lexicon also counts the words.
     settings
         Settings for all rankers that have them, such as ``vectors="glove.bin"``.
-
-    Returns
-    -------
-    A `Mirror` with a `Preference` of each ranker; with `pairs`, a `Shift`.
     """
     by_pairs = pairs or variants is not None
-    ways = ("leave out", "keep") if by_pairs else ("leave out", "keep", "mirror")
-    check_choice("gendered_queries", gendered_queries, ways)
     wanted: Any = parse(measure)
     if not by_pairs and not sign_names_group(wanted):
         raise InputError(
@@ -325,26 +230,19 @@ def mirror(
     chosen = _chosen(rankers, settings)
     swaps = swapper(lexicon, names=names)
     neutral = neutral_queries(requested, names=names, lexicon=lexicon)
-    gendered, left_out = len(requested) - len(neutral), {}
-    if gendered_queries == "leave out":
-        left_out["queries left out because they name a gender"] = gendered
+    left_out: dict[str, int] = {}
+    if not gendered_queries:
+        left_out["queries left out because they name a gender"] = len(requested) - len(neutral)
         requested = neutral
-    elif gendered_queries == "mirror":
-        left_out["queries that name a gender and were mirrored"] = gendered
+    elif not by_pairs:
+        left_out["queries that name a gender and were mirrored"] = len(requested) - len(neutral)
     if requested.is_empty():
-        raise InputError(
-            f"all queries name a gender; to compare them too, give gendered_queries={ways[-1]!r}"
-        )
+        raise InputError("all queries name a gender; to compare them too, give gendered_queries=True")
     judged = None if candidates is None else read_qrels(candidates).select("query_id", "doc_id")
     longest = depth or (1000 if by_pairs else 100)
-    finished = itertools.count(1)
-
-    def done() -> None:
-        if progress is not None:
-            progress(next(finished), len(chosen) * (1 if by_pairs else 2))
-
     values: list[pl.DataFrame] = []
-    rows: list[Any] = []
+    rows: list[Row] = []
+    how = {"confidence": confidence, "seed": seed}
     with tempfile.TemporaryDirectory(prefix="evenrank-") as folder:
         if by_pairs:
             if variants is None:
@@ -352,30 +250,37 @@ def mirror(
                 left_out |= unpaired
             else:
                 searched, paired = collection, _variants(variants, collection)
-            for label, run in _runs(chosen, searched, requested, longest, Path(folder) / "index", done):
+            for label, run in _runs(chosen, searched, requested, longest, Path(folder) / "index"):
                 table = _pairs(run, paired, judged, at).insert_column(0, pl.lit(label).alias("ranker"))
                 values.append(table)
-                rows.append(_shift(label, table, variants is None, confidence, seed))
+                rows.append(_shift(label, table, variants is None, how))
+                if progress is not None:
+                    progress(len(rows), len(chosen))
         else:
-            leans: dict[str, list[dict[str, float]]] = {label: [] for label in chosen}
-            for texts in (collection, swaps.docs(collection)):
+            mirrored_queries = swap(requested, names=names, lexicon=lexicon)
+            sides = ((collection, requested), (swaps.docs(collection), mirrored_queries))
+            leans: list[dict[str, dict[str, float]]] = []
+            for texts, questions in sides:
                 counts = tally(texts, lexicon)
-                questions = requested
-                if texts is not collection and gendered_queries == "mirror":
-                    questions = swap(requested, names=names, lexicon=lexicon)
                 deep = None if judged is not None else max(longest, wanted.depth())
-                place = Path(folder) / ("raw" if texts is collection else "mirrored")
-                for label, run in _runs(chosen, texts, questions, deep, place, done):
+                leans.append({})
+                place = Path(folder) / f"{len(leans)}"
+                for label, run in _runs(chosen, texts, questions, deep, place):
                     seen = run if judged is None else _among(run, judged, questions)
                     result = measure_runs(seen, [wanted], tally=counts, confidence=None, missing="error")
-                    leans[label].append(result[wanted].per_query())
+                    leans[-1][label] = result[wanted].per_query()
+                    if progress is not None:
+                        progress(sum(map(len, leans)), 2 * len(chosen))
             groups = wanted.pair(counts.groups)
-            for label, sides in leans.items():
-                values.append(_leans(label, *sides))
-                rows.append(_preference(label, str(wanted), groups, values[-1], confidence, seed))
-    corrected = stats.holm([row.p for row in rows])
+            for label in chosen:
+                values.append(_leans(label, *(side[label] for side in leans)))
+                rows.append(_preference(label, str(wanted), groups, values[-1], how))
+    for row, p in zip(rows, stats.holm([row["p"] for row in rows]), strict=True):
+        row["p_holm"] = p
+        if not by_pairs:
+            row["verdict"] = _verdict(row)
     return Mirror(
-        rows=tuple(replace(row, p_holm=p) for row, p in zip(rows, corrected, strict=True)),
+        summary=pl.DataFrame(rows, infer_schema_length=None),
         values=pl.concat(values),
         left_out=left_out,
         confidence=confidence,
@@ -386,7 +291,7 @@ def mirror(
             "gendered queries": gendered_queries,
             "names": names,
             "lexicon": None if swaps.lexicon is None else swaps.lexicon.name,
-            "rankers": {label: _described(how) for label, how in chosen.items()},
+            "rankers": {label: _described(ranker) for label, ranker in chosen.items()},
             "depth": longest,
             **({"at": at, "variants": variants is not None} if by_pairs else {"measure": str(wanted)}),
             "seed": seed,
@@ -403,12 +308,14 @@ def _chosen(
     rankers: Sequence[str | Ranking] | Mapping[str, str | Ranking], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Label → a function, or name and settings; a common setting goes to the rankers that have it."""
-    labelled = rankers if isinstance(rankers, Mapping) else label_rankers([*rankers])
-    if isinstance(rankers, str) or not labelled:
+    if isinstance(rankers, str) or not rankers:
         raise InputError("rankers is a list of names, such as ['bm25', 'w2v_add(debias=hard)']")
+    if not isinstance(rankers, Mapping):
+        rankers = {each if isinstance(each, str) else getattr(each, "__name__", "a function"): each
+                   for each in rankers}  # fmt: skip
     result: dict[str, Any] = {}
     used: set[str] = set()
-    for label, text in labelled.items():
+    for label, text in rankers.items():
         if not isinstance(text, str):
             result[label] = text
             continue
@@ -426,48 +333,36 @@ def _chosen(
     return result
 
 
-def label_rankers(rankers: list[Any]) -> dict[str, Any]:
-    """Label → ranker: functions by their names, models by those of their folders if no other is called so."""
-    short = {}
-    for text in rankers:
-        if callable(text):
-            short[text] = getattr(text, "__name__", type(text).__name__)
-            continue
-        name, bracket, inside = text.partition("(")
-        called = Path(name).absolute().name if is_model(name) else name  # a link has its own name
-        short[text] = called + bracket + inside
-    often = Counter(short.values())
-    return {label if often[label] == 1 else text: text for text, label in short.items()}
-
-
-def _described(how: Any) -> str:
+def _described(ranker: Any) -> str:
     """A ranker with its settings."""
-    if callable(how):
+    if callable(ranker):
         return "a function"
-    name, settings = how
+    name, settings = ranker
     return f"{name}({', '.join(f'{key}={value}' for key, value in settings.items())})" if settings else name
 
 
 def _runs(
-    chosen: Mapping[str, Any],
-    docs: Docs,
-    queries: pl.DataFrame,
-    depth: int | None,
-    folder: Path,
-    progress: Callable[[], None],
+    chosen: Mapping[str, Any], docs: Docs, queries: pl.DataFrame, depth: int | None, folder: Path
 ) -> Iterator[tuple[str, pl.DataFrame]]:
     """The label and the run of each ranker; of all documents if there is no depth."""
     searched: Index | None = None
-    for label, how in chosen.items():
-        if callable(how):
-            run = read_run(how(docs, queries))
+    for label, ranker in chosen.items():
+        if callable(ranker):
+            yield label, read_run(ranker(docs, queries))
         else:
             searched = searched or index(docs, folder)
-            name, settings = how
-            ranker = registry.make(name, index=searched, **settings)
-            run = ranker.rank(queries, depth=depth or max(searched.documents, 1))
-        yield label, run
-        progress()
+            name, settings = ranker
+            made = registry.make(name, index=searched, **settings)
+            yield label, made.rank(queries, depth=depth or max(searched.documents, 1))
+
+
+def _means(columns: Mapping[str, Any], how: Mapping[str, Any]) -> Row:
+    """The mean of each column with its interval; null where it has no value."""
+    row: Row = {}
+    for name, values in columns.items():
+        mean = stats.mean_interval(values, **how)
+        row |= {name: mean.value, f"{name}_low": mean.low, f"{name}_high": mean.high}
+    return row
 
 
 # The collection as it is, and mirrored
@@ -493,16 +388,22 @@ def _leans(label: str, raw: Mapping[str, float], mirrored: Mapping[str, float]) 
 
 
 def _preference(
-    label: str, measure: str, groups: tuple[str, str], values: pl.DataFrame, confidence: float, seed: int
-) -> Preference:
-    parts = {name: values[name].to_numpy() for name in ("raw", "mirrored", "preference", "content")}
-    intervals: dict[str, Any] = {
-        name: stats.mean_interval(x, confidence=confidence, seed=seed) for name, x in parts.items()
-    }
-    p = stats.paired(parts["preference"], np.zeros(len(values))).p
-    return Preference(
-        ranker=label, measure=measure, queries=len(values), **intervals, p=p, of=groups[0], against=groups[1]
-    )
+    label: str, measure: str, groups: tuple[str, str], values: pl.DataFrame, how: Mapping[str, Any]
+) -> Row:
+    columns = {name: values[name].to_numpy() for name in ("raw", "mirrored", "preference", "content")}
+    test = stats.paired(columns["preference"], np.zeros(len(values)))
+    row = {"ranker": label, "measure": measure, "queries": len(values), **_means(columns, how), "p": test.p}
+    return row | {"p_holm": None, "positive": groups[0], "negative": groups[1]}
+
+
+def _verdict(row: Row) -> str:
+    if row["p_holm"] is None or row["preference"] is None:
+        return "not judged"
+    if row["preference_low"] == row["preference_high"] == 0:  # ranked alike in the mirror, query by query
+        return "no preference"
+    if row["p_holm"] >= 0.05:
+        return "cannot tell"
+    return f"prefers {row['positive'] if row['preference'] > 0 else row['negative']}"
 
 
 # Documents beside their mirror images
@@ -604,29 +505,23 @@ def _pairs(
     ).sort("query_id", "rank", "doc_id")  # fmt: skip
 
 
-def _shift(label: str, values: pl.DataFrame, mirrored: bool, confidence: float, seed: int) -> Shift:
-    """Means over the queries; given variants have no original."""
+def _shift(label: str, values: pl.DataFrame, mirrored: bool, how: Mapping[str, Any]) -> Row:
+    """Means over the queries of means over their pairs; given variants have no original."""
     shift = pl.col("rank_shift")
+    original = pl.col("mirror_rank") - pl.col("rank")
     by_query = values.group_by("query_id", maintain_order=True).agg(
         shift.mean(),
         pl.col("score_shift").mean(),
         moved=shift.abs().mean(),
+        original=original.mean() if mirrored else pl.lit(None),
         male_wins=(shift > 0).mean(),
         female_wins=(shift < 0).mean(),
         ties=(shift == 0).mean(),
-        of_female=shift.filter(pl.col("lean") == "female").mean(),
-        of_male=shift.filter(pl.col("lean") == "male").mean(),
-        original=(pl.col("mirror_rank") - pl.col("rank")).mean(),
     )
-
-    def known(column: str) -> np.ndarray:
-        return by_query[column].drop_nulls().cast(pl.Float64).to_numpy()
-
-    means: dict[str, Any] = {name: by_query[name].mean() for name in ("male_wins", "female_wins", "ties")}
-    for name in ("rank_shift", "score_shift", "moved", "of_female", "of_male", "original"):
-        means[name] = stats.mean_interval(known(name), confidence=confidence, seed=seed)
-    if not mirrored:
-        means |= dict.fromkeys(("of_female", "of_male", "original"), _NONE)
-    shifts = known("rank_shift")
+    names = ("rank_shift", "score_shift", "moved", "original")
+    columns = {name: by_query[name].drop_nulls().cast(pl.Float64).to_numpy() for name in names}
+    shares = {name: by_query[name].mean() for name in ("male_wins", "female_wins", "ties")}
+    shifts = columns["rank_shift"]
     p = stats.paired(shifts, np.zeros(len(shifts)), test="wilcoxon").p if len(shifts) else None
-    return Shift(ranker=label, queries=len(by_query), pairs=len(values), **means, p=p)
+    counts = {"ranker": label, "queries": len(by_query), "pairs": len(values)}
+    return {**counts, **_means(columns, how), **shares, "p": p}

@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import IO, Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 
 from evenrank.data.docs import Docs, open_docs
-from evenrank.data.files import writing
+from evenrank.data.files import format_suffix, writing
 from evenrank.data.schema import ROWS, Block, show
 from evenrank.errors import InputError
 from evenrank.mitigate import swap_words as word_lists
-from evenrank.mitigate.swap_words import Mirrors, Names
-from evenrank.rankers.base import Progress
+from evenrank.mitigate.swap_words import Names
 from evenrank.text.lexicon import Lexicon
 from evenrank.text.lexicon import lexicon as as_lexicon
 from evenrank.text.matcher import Matcher, Source, strings
-
-Form = Literal["tsv", "jsonl", "parquet"]
 
 _BLANKS = str.maketrans("\t\r\n", "   ")  # a line of TSV is one document
 _HANGS_ON_CONTEXT = frozenset(("her", "his"))
@@ -49,7 +45,7 @@ def swap(x: Any, *, names: bool = True, lexicon: Source | None = "rekabsaz2020")
     Parameters
     ----------
     x
-        A text; a list, Series, Arrow array or dict of texts; a table with a column ``text`` (queries, or
+        A text; a list, Series or dict of texts; a table with a column ``text`` (queries, or
         documents); or a collection: a :class:`~pathlib.Path` or a :class:`~evenrank.data.docs.Docs` handle,
         which gives a handle that is mirrored as it is read.
     names
@@ -77,8 +73,6 @@ def swap(x: Any, *, names: bool = True, lexicon: Source | None = "rekabsaz2020")
         if "text" not in x.columns:
             raise InputError(f"swap needs a column text; found: {', '.join(x.columns[:6])}")
         return x.with_columns(swap(x["text"], names=names, lexicon=lexicon))
-    if isinstance(x, pa.Array):
-        return pa.array(_many(mirror, x.to_pylist()), pa.string())
     if isinstance(x, Docs | os.PathLike):
         return mirror.docs(open_docs(Path(x) if isinstance(x, os.PathLike) else x))
     if isinstance(x, Mapping) and all(isinstance(text, str) for text in x.values()):
@@ -110,12 +104,7 @@ def _swapper(lexicon: Lexicon | None, names: bool) -> Swapper:
 class Swapper:
     """Mirrors texts, by one pass of the matcher; most words are a single look-up of their bytes.
 
-    Attributes
-    ----------
-    words
-        Words and their mirrors.
-    unmirrored
-        Words of the lexicon that have no mirror in its other group: the tally is not mirrored for them.
+    `words` are words and their mirrors.
     """
 
     def __init__(self, lexicon: Lexicon | None, *, names: bool = True) -> None:
@@ -138,7 +127,6 @@ class Swapper:
         self._unsure |= self._only_names
         self._matcher = Matcher(Lexicon("swap", {g: tuple(dict.fromkeys(w)) for g, w in groups.items()}))
         self._sure = self._surfaces()
-        self.unmirrored = self._without_mirror()
 
     def texts(self, texts: pa.Array | Sequence[str]) -> Mirrored:
         """Mirror the texts of a batch (less than 2 GB)."""
@@ -235,17 +223,6 @@ class Swapper:
             return None
         return "her" if word == "him" else self.words.of(word)
 
-    def _without_mirror(self) -> dict[str, tuple[str, ...]]:
-        if self.lexicon is None:
-            return {}
-        pronouns = Mirrors({"her": "him"}, {"his": "her", "him": "her"})
-        result = {}
-        for side, other in (("female", "male"), ("male", "female")):
-            there = set(self.lexicon.groups[other])
-            mirrors = getattr(self.words, side) | getattr(pronouns, side)
-            result[side] = tuple(w for w in self.lexicon.groups[side] if mirrors.get(w) not in there)
-        return result
-
 
 def _cased(word: str, like: str) -> str:
     """The word in capitals, capitalised or in lower case, as the other is."""
@@ -254,52 +231,20 @@ def _cased(word: str, like: str) -> str:
     return word.capitalize() if like[:1].isupper() else word
 
 
-def write_docs(
-    docs: Docs, path: str | os.PathLike[str], *, form: Form = "tsv", progress: Progress | None = None
-) -> int:
-    """Write a collection as it is read: ``doc_id`` and ``text``. Returns how many documents there were."""
-    count = done = 0
-    with _rows_to(path, "doc_id", form) as write:
-        for block in docs.blocks():
-            batch = block.read()
-            write(batch.column("doc_id").to_pylist(), batch.column("text").to_pylist())
-            count += batch.num_rows
-            done += block.size
-            if progress:
-                progress(done, docs.size)
-    return count
-
-
-def write_queries(queries: pl.DataFrame, path: str | os.PathLike[str], *, form: Form = "tsv") -> int:
-    """Write queries: ``query_id`` and ``text``. Returns how many there were."""
-    with _rows_to(path, "query_id", form) as write:
-        write(queries["query_id"].to_list(), queries["text"].to_list())
-    return len(queries)
-
-
-@contextmanager
-def _rows_to(
-    path: str | os.PathLike[str], key: str, form: Form
-) -> Iterator[Callable[[list[str], list[str]], None]]:
-    """Writes ids and texts to a file that appears when all are written."""
-    if form == "parquet" and Path(path).suffix.lower() in (".gz", ".zst"):
-        raise InputError("a Parquet file is compressed in itself; leave out the last ending", path=path)
+def write_texts(parts: Iterable[tuple[list[str], list[str]]], path: str | os.PathLike[str], key: str) -> int:
+    """Write ids and texts: JSONL if the file is called so, else TSV. Returns how many there were."""
+    count = 0
+    suffix = format_suffix(path)
+    if suffix == ".parquet":
+        raise InputError("texts are written as TSV or JSONL; end the name in .tsv or .jsonl", path=path)
+    as_json = suffix in (".jsonl", ".ndjson")
     with writing(path) as out:
-        if form != "parquet":
-            yield lambda ids, texts: _write_lines(out, zip(ids, texts, strict=True), key, form)
-            return
-        import pyarrow.parquet as pq
-
-        schema = pa.schema([(key, pa.string()), ("text", pa.string())])
-        with pq.ParquetWriter(out, schema, compression="zstd") as table:
-            yield lambda ids, texts: table.write_table(
-                pa.table({key: pa.array(ids, pa.string()), "text": pa.array(texts, pa.string())})
-            )
-
-
-def _write_lines(out: IO[bytes], rows: Iterable[tuple[str, str]], key: str, form: Form) -> None:
-    if form == "jsonl":
-        lines = (json.dumps({key: each, "text": text}, ensure_ascii=False) + "\n" for each, text in rows)
-    else:
-        lines = (f"{each}\t{text.translate(_BLANKS)}\n" for each, text in rows)
-    out.write("".join(lines).encode())
+        for ids, texts in parts:
+            rows = zip(ids, texts, strict=True)
+            if as_json:
+                lines = [json.dumps({key: each, "text": text}, ensure_ascii=False) for each, text in rows]
+            else:
+                lines = [f"{each}\t{text.translate(_BLANKS)}" for each, text in rows]
+            out.write("".join(f"{line}\n" for line in lines).encode())
+            count += len(lines)
+    return count

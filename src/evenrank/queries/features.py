@@ -146,6 +146,9 @@ class Features:
         self._known = lru_cache(1 << 17)(self._look_up)
         self._plain = lru_cache(1 << 17)(self._is_plain)
         self._lists = plain_queries()["work_words"], place_words()
+        from evenrank.mitigate.swap_words import word_sets
+
+        self._places, self._before_places = word_sets()["places"], word_sets()["before_places"]
 
     def read(self, text: str) -> Reading:
         """The words of a cleaned query, and what tells a gender."""
@@ -162,7 +165,7 @@ class Features:
             if kind:
                 hidden.add(place)
             if kind in ("name", "doubtful"):
-                if place and words[place - 1] in _before_places():
+                if place and words[place - 1] in self._before_places:
                     kind, symbol = "", "place"
                 elif last_name == place - 1 or has_words:
                     kind, symbol = "", "surname"
@@ -219,7 +222,7 @@ class Features:
             shares = [max(census_names()[each][:2]) for each in pair]
             often = max(shares) >= _COMMON_NAME
             ordinary = any(self._rank.get(each, ORDINARY) < ORDINARY for each in pair)
-            if word not in clear_names() or word in _place_names() or (ordinary and not often):
+            if word not in clear_names() or word in self._places or (ordinary and not often):
                 return "doubtful", "rare name", gender
             return "name", "name" if often else "rare name", gender
         if word[0].isdigit():
@@ -320,20 +323,6 @@ def _turn(words: list[str]) -> int:
         if (word in _TURNS and place) or (word in _MAKES and place == 1):
             return place
     return len(words)
-
-
-@lru_cache(maxsize=1)
-def _before_places() -> frozenset[str]:
-    from evenrank.mitigate.swap_words import word_sets
-
-    return word_sets()["before_places"]
-
-
-@lru_cache(maxsize=1)
-def _place_names() -> frozenset[str]:
-    from evenrank.mitigate.swap_words import word_sets
-
-    return word_sets()["places"]
 
 
 def _grams(kind: str, symbols: list[str], sizes: tuple[int, ...]) -> list[int]:

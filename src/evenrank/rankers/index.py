@@ -1,8 +1,7 @@
 """The embedded index: the terms and documents of a collection, on disk, mapped into memory.
 
-An index is a folder with a manifest, ``index.json``, and a folder of arrays that it names. The manifest is
-written last and replaced in one step, so there is a whole index or none, whenever a build is killed; it has a
-checksum of itself and of each array, which is compared when the array is first used.
+An index is a folder of arrays with a manifest, ``index.json``, that has a checksum of itself and of each
+array. An array is compared with its checksum when it is first used, so an index opens in milliseconds.
 """
 
 from __future__ import annotations
@@ -17,21 +16,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
-from numba import njit
 
 from evenrank.data.docs import Docs
-from evenrank.data.files import check_names, checksum, reading, sync_to_disk, writing
-from evenrank.data.schema import SCHEMA, Block
+from evenrank.data.files import check_names, checksum, reading, restored
+from evenrank.data.schema import Block
 from evenrank.errors import InputError
 from evenrank.rankers.analysis import Analyzer
 
-FORMAT = 3
+FORMAT = 4
 """Of the files; an index of another format is refused."""
 
 MANIFEST = "index.json"
-_KINDS = {"uint8", "uint16", "uint32", "int64"}
-_DERIVED = 8  # things computed from a whole index that are kept; a sweep must not fill the memory
+_DERIVED = 8  # values computed from a whole index that are kept; a sweep must not fill the memory
 
 
 class Index:
@@ -49,14 +47,10 @@ class Index:
         How many there are.
     tokens
         How many terms they have in all, repetitions counted.
-    lengths
-        How many terms each document has, uint32.
-    document_frequency
-        In how many documents each term occurs.
-    collection_frequency
-        How often each term occurs in all.
+    arrays
+        The files of the index by name.
     fingerprint
-        Equal for indexes of the same documents, analysed the same way.
+        Equal for indexes of the same documents, analyzed the same way.
     """
 
     def __init__(self, path: str | os.PathLike[str], manifest: Mapping[str, Any]) -> None:
@@ -65,43 +59,17 @@ class Index:
         self.fingerprint: str = manifest["fingerprint"]
         self.documents: int = manifest["documents"]
         self.tokens: int = manifest["tokens"]
-        try:
-            self.analyzer = Analyzer.of(self.provenance["analyzer"])
-        except InputError as error:
-            raise InputError(error.message, path=path) from None
-        check_names([f"{manifest['folder']}/{name}" for name in manifest["files"]], path, folder=path)
-        self.arrays = Arrays(self.path / manifest["folder"], manifest["files"])
+        analyzer = self.provenance["analyzer"]
+        self.analyzer = Analyzer(stemmer=analyzer["stemmer"], stop_words=analyzer["stop_words"])
+        check_names(manifest["files"], path, folder=path)
+        self.arrays = Arrays(self.path, manifest["files"])
         self._derived: dict[Any, Any] = {}
         self._lock = threading.Lock()
 
     @classmethod
-    def open(cls, path: Any, *, verify: bool = False) -> Index:
-        """Open an index; one that is damaged or half-built is an error.
-
-        Parameters
-        ----------
-        path
-            Its folder; an index that is open is returned as it is.
-        verify
-            Compare every byte with what was written now, which takes as long as reading it. Without this an
-            index opens in milliseconds, and each of its files is compared when it is first used.
-        """
-        if isinstance(path, Index):
-            index = path
-        else:
-            manifest = read_manifest(path)
-            try:
-                index = cls(path, manifest)
-            except KeyError as error:
-                raise damaged(Path(path) / MANIFEST) from error
-            except InputError:
-                again = read_manifest(path)  # it may have been replaced between two steps
-                if again["folder"] == manifest["folder"]:
-                    raise
-                index = cls(path, again)
-        if verify:
-            index.arrays.verify()
-        return index
+    def open(cls, path: Any) -> Index:
+        """Open the index in a folder; one that is open already is returned as it is."""
+        return path if isinstance(path, Index) else cls(path, read_manifest(path))
 
     def __repr__(self) -> str:
         return f"Index({str(self.path)!r}): {self.documents:,} documents, {self.terms:,} terms"
@@ -109,21 +77,24 @@ class Index:
     def __len__(self) -> int:
         return self.documents
 
-    @cached_property
+    @property
     def lengths(self) -> np.ndarray:
+        """The number of terms of each document, uint32."""
         return self.arrays["lengths"]
 
-    @cached_property
+    @property
     def document_frequency(self) -> np.ndarray:
+        """The number of documents that have each term."""
         return self.arrays["document-frequency"]
 
-    @cached_property
+    @property
     def collection_frequency(self) -> np.ndarray:
+        """The number of occurrences of each term."""
         return self.arrays["collection-frequency"]
 
     @property
     def terms(self) -> int:
-        """How many distinct terms there are."""
+        """The number of distinct terms."""
         return len(self.document_frequency)
 
     def describe(self) -> dict[str, Any]:
@@ -131,63 +102,67 @@ class Index:
         return {**self.provenance, "fingerprint": self.fingerprint, "documents": self.documents}
 
     def term(self, number: int) -> str:
-        """The term of a number."""
-        offsets = self.arrays["term-offsets"]
-        if not 0 <= number < self.terms:
-            raise IndexError(f"there is no term {number}; the last one is {self.terms - 1}")
-        return self.arrays["terms"][offsets[number] : offsets[number + 1]].tobytes().decode()
+        """Return the term of a number."""
+        return str(self.vocabulary[number])
 
     def number(self, term: str) -> int:
-        """The number of a term, as the analyzer made it; −1 if no document has it."""
+        """Return the number of a term, as the analyzer made it; −1 if no document has it."""
         return int(self.term_numbers([term])[0])
 
     def term_numbers(self, terms: Sequence[str]) -> np.ndarray:
-        """The numbers of many terms at once, int64; −1 where no document has it."""
-        return _search(terms, self.arrays["terms"], self.arrays["term-offsets"], np.empty(0, np.uint32))
+        """Return the numbers of many terms, int64; −1 where no document has it."""
+        return _lookup(terms, self.vocabulary)
 
     def numbers(self, doc_ids: Iterable[str]) -> np.ndarray:
-        """The numbers of documents, by id, int64; −1 where there is no such document."""
-        arrays = self.arrays
-        return _search(list(doc_ids), arrays["ids"], arrays["id-offsets"], arrays["id-order"])
+        """Return the numbers of documents by id, int64; −1 where there is no such document."""
+        places = _lookup(list(doc_ids), self._sorted_ids)
+        return np.where(places < 0, -1, self.arrays["id-order"][places].astype(np.int64))
 
     def postings(self, term: int) -> tuple[np.ndarray, np.ndarray]:
-        """The documents that have a term, in order, and how often each has it."""
-        return self._row("posting", "documents", term, self.terms)
+        """Return the documents that have a term, in order, and how often each has it."""
+        return self._row("posting", "documents", term)
 
     def forward(self, document: int) -> tuple[np.ndarray, np.ndarray]:
-        """The terms that a document has, in order of their numbers, and how often."""
-        return self._row("forward", "terms", document, self.documents)
+        """Return the terms of a document, in order of their numbers, and how often it has each."""
+        return self._row("forward", "terms", document)
 
-    def _row(self, part: str, columns: str, number: int, count: int) -> tuple[np.ndarray, np.ndarray]:
-        if not 0 <= number < count:
-            raise IndexError(f"there is no number {number}; the last one is {count - 1}")
-        bounds = self.arrays[f"{part}-offsets"]
-        span = slice(int(bounds[number]), int(bounds[number + 1]))
-        return self.arrays[f"{part}-{columns}"][span], self.arrays[f"{part}-counts"][span].astype(np.uint32)
+    def _row(self, part: str, columns: str, number: int) -> tuple[np.ndarray, np.ndarray]:
+        first, last = self.arrays[f"{part}-offsets"][number : number + 2].tolist()
+        return self.arrays[f"{part}-{columns}"][first:last], self.arrays[f"{part}-counts"][first:last]
 
     def doc_ids(self, numbers: Any) -> list[str]:
-        """The ids of documents, by number."""
-        ids: list[str] = self.id_array(numbers).to_pylist()
-        return ids
+        """Return the ids of documents, by number."""
+        return self.id_series(numbers).to_list()
 
-    def id_array(self, numbers: Any) -> pa.LargeStringArray:
-        """The ids of documents, by number, as an Arrow array."""
-        return self._ids.take(pa.array(np.asarray(numbers, np.int64)))
+    def id_series(self, numbers: Any) -> pl.Series:
+        """Return the ids of documents, by number, as a column."""
+        return self._ids.gather(np.asarray(numbers, np.int64)).alias("doc_id")
 
     @cached_property
-    def _ids(self) -> pa.LargeStringArray:
-        buffers = [pa.py_buffer(self.arrays[name]) for name in ("id-offsets", "ids")]
-        return pa.LargeStringArray.from_buffers(self.documents, *buffers)
+    def vocabulary(self) -> pl.Series:
+        """All terms, by number."""
+        return self._texts("terms", "term-offsets")
 
-    @property
+    @cached_property
+    def _ids(self) -> pl.Series:
+        return self._texts("ids", "id-offsets")
+
+    @cached_property
+    def _sorted_ids(self) -> pl.Series:
+        return self._ids.gather(self.arrays["id-order"])
+
+    def _texts(self, name: str, offsets_name: str) -> pl.Series:
+        offsets, content = self.arrays[offsets_name], self.arrays[name]
+        buffers = [pa.py_buffer(offsets), pa.py_buffer(content)]
+        return pl.Series(pa.LargeStringArray.from_buffers(len(offsets) - 1, *buffers), dtype=pl.String)
+
+    @cached_property
     def docs(self) -> StoredDocs:
         """The documents, from the stored text."""
-        if "text" not in self.arrays:
-            raise InputError("this index holds no text; build it with text=True", path=self.path)
         return StoredDocs(self)
 
     def derived(self, key: Any, make: Callable[[], Any]) -> Any:
-        """Something computed from the whole index, once; models keep the norms of documents here."""
+        """Return a value computed from the whole index, once; models keep the norms of documents here."""
         with self._lock:
             if key not in self._derived:
                 if len(self._derived) >= _DERIVED:
@@ -199,7 +174,7 @@ class Index:
 class StoredDocs(Docs):
     """The documents of an index, from its stored text: any of them can be read without the others.
 
-    They are record batches of some 64 kB, each compressed by itself, one behind the other.
+    They are an Arrow file of record batches of some 64 kB, each compressed by itself.
     """
 
     def __init__(self, index: Index) -> None:
@@ -220,42 +195,20 @@ class StoredDocs(Docs):
         ids = list(dict.fromkeys(ids))
         numbers = self._index.numbers(ids)
         firsts = self._index.arrays["text-documents"]
-        frames = np.searchsorted(firsts, numbers, side="right") - 1
-        result: dict[int, str] = {}
-        opened, column = -1, None
-        for place in np.argsort(numbers, kind="stable")[np.count_nonzero(numbers < 0) :].tolist():
-            if frames[place] != opened:
-                opened = int(frames[place])
-                column = self._read(opened).column("text")
-            result[place] = column[int(numbers[place] - firsts[opened])].as_py()  # type: ignore[index]
-        return {ids[place]: result[place] for place in sorted(result)}
+        batches = np.searchsorted(firsts, numbers, side="right") - 1
+        result: dict[str, str] = {}
+        for number in np.unique(batches[numbers >= 0]).tolist():
+            column = self._read(number).column("text")
+            for place in np.flatnonzero((batches == number) & (numbers >= 0)).tolist():
+                result[ids[place]] = column[int(numbers[place] - firsts[number])].as_py()
+        return {each: result[each] for each in ids if each in result}
 
     def _all_blocks(self) -> Iterator[Block]:
-        for number, size in enumerate(np.diff(self._index.arrays["text-frames"]).tolist()):
-            yield Block(partial(self._read, number), size)
+        for number in range(len(self._index.arrays["text-documents"])):
+            yield Block(partial(self._read, number), 1)
 
     def _read(self, number: int) -> pa.RecordBatch:
-        ends = self._index.arrays["text-frames"]
-        stored = self._index.arrays["text"][ends[number] : ends[number + 1]]
-        return pa.ipc.open_stream(pa.py_buffer(stored)).read_next_batch()
-
-
-_OPTIONS = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", -1))  # as fast as the rest of the build
-_FRAME = 1 << 16
-
-
-def pack_texts(batch: pa.RecordBatch) -> tuple[list[bytes], list[int]]:
-    """Documents as compressed frames, and how many are in each."""
-    batch = batch.cast(SCHEMA)
-    step = max(1, len(batch) * _FRAME // max(1, batch.nbytes))
-    frames, counts = [], []
-    for first in range(0, len(batch), step):
-        part, sink = batch.slice(first, step), pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, SCHEMA, options=_OPTIONS) as stream:
-            stream.write_batch(part)
-        frames.append(sink.getvalue().to_pybytes())
-        counts.append(len(part))
-    return frames, counts
+        return pa.ipc.open_file(pa.py_buffer(self._index.arrays["text"])).get_batch(number)
 
 
 class Arrays(Mapping[str, np.ndarray]):
@@ -267,16 +220,14 @@ class Arrays(Mapping[str, np.ndarray]):
         self._checked: set[str] = set()
 
     def _map(self, name: str) -> np.ndarray:
-        facts, path = self._files[name], self._folder / name
-        if facts["dtype"] not in _KINDS:
-            raise damaged(path)
+        path, dtype = self._folder / name, np.dtype(self._files[name]["dtype"])
         try:
             data = map_file(path)
         except (OSError, ValueError):
             raise InputError("cannot be read, or is missing; build the index again", path=path) from None
-        if len(data) != facts["length"] * np.dtype(facts["dtype"]).itemsize:
+        if len(data) != self._files[name]["length"] * dtype.itemsize:
             raise damaged(path)
-        return data.view(facts["dtype"])
+        return data.view(dtype)
 
     def __getitem__(self, name: str) -> np.ndarray:
         array = self._mapped[name]
@@ -292,48 +243,29 @@ class Arrays(Mapping[str, np.ndarray]):
     def __len__(self) -> int:
         return len(self._mapped)
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._mapped
-
-    def verify(self) -> None:
-        """Compare all files with their checksums now; raise InputError if one is not what was written."""
-        self._checked.clear()
-        for name in self:
-            self[name]
-
 
 def map_file(path: Path) -> np.ndarray:
-    """The bytes of a file as a read-only array."""
+    """Return the bytes of a file as a read-only array."""
     with path.open("rb") as file:
         if os.fstat(file.fileno()).st_size == 0:
             return np.frombuffer(b"", np.uint8)  # read-only as the others: kernels are compiled once
         return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
 
 
-def write_manifest(folder: Path, content: Mapping[str, Any]) -> None:
-    """Put the manifest in place: from now on this is the index."""
-    header = {**content, "checksum": checksum(dict(content))}
-    with writing(folder / MANIFEST) as file:
-        file.write(json.dumps(header, ensure_ascii=False, indent=1, sort_keys=True).encode())
-        sync_to_disk(file)
-
-
 def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The manifest of an index; an error if there is none, or not one that was written here."""
-    folder = Path(path)
-    if not folder.exists():
-        raise InputError("there is no such index; make one with: evenrank index DOCS -o IDX", path=path)
+    """Return the manifest of an index; an error if there is none, or it was changed."""
+    folder = restored(path)
     file = folder / MANIFEST
     if not file.exists():
-        problem = "this is not an index, or its building was interrupted"
-        raise InputError(f"{problem}; make it with: evenrank index DOCS -o IDX", path=path)
+        problem = "this is not an index" if folder.exists() else "there is no such index"
+        raise InputError(f"{problem}; make one with: evenrank index DOCS -o IDX", path=path)
     try:
         with reading(file):
             header: dict[str, Any] = json.loads(file.read_bytes())
-        found = header.pop("checksum", None)
+        expected = header.pop("checksum", None)
     except (ValueError, AttributeError, RecursionError):
         raise damaged(file) from None
-    if found != checksum(header):
+    if expected != checksum(header):
         raise damaged(file)
     if header["format"] != FORMAT:
         problem = f"an index of format {header['format']}, and this evenrank reads {FORMAT}"
@@ -342,43 +274,14 @@ def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def damaged(path: Path) -> InputError:
-    """What to say of a file that is not what was written."""
+    """Return the error for a file that is not what was written."""
     return InputError("damaged: not what was written; build the index again", path=path)
 
 
-def _search(wanted: Sequence[str], pool: np.ndarray, offsets: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """Where each text is among sorted ones, by binary search; −1 if it is not there."""
-    _, bounds, data = pa.array(wanted, pa.large_string()).buffers()
-    content = np.frombuffer(data or b"", np.uint8)
-    result = np.empty(len(wanted), np.int64)
-    _find(content, np.frombuffer(bounds or bytes(8), np.int64), pool, offsets, order, result)
-    return result
-
-
-@njit(nogil=True, cache=True)
-def _find(wanted: Any, bounds: Any, pool: Any, offsets: Any, order: Any, result: Any) -> None:
-    """Fill `result` with the number of each wanted text, or −1.
-
-    Text number n is pool[offsets[n]:offsets[n + 1]]; `order` lists the numbers as their texts are sorted;
-    where it is empty the numbers are so sorted themselves.
-    """
-    for row in range(len(result)):
-        low, high = 0, len(offsets) - 1
-        size = bounds[row + 1] - bounds[row]
-        result[row] = -1
-        while low < high:
-            middle = (low + high) // 2
-            number = np.int64(order[middle]) if len(order) else middle
-            begin, other = offsets[number], offsets[number + 1] - offsets[number]
-            difference = size - other
-            for i in range(min(size, other)):
-                if wanted[bounds[row] + i] != pool[begin + i]:
-                    difference = np.int64(wanted[bounds[row] + i]) - np.int64(pool[begin + i])
-                    break
-            if difference == 0:
-                result[row] = number
-                break
-            if difference < 0:
-                high = middle
-            else:
-                low = middle + 1
+def _lookup(wanted: Sequence[str], ordered: pl.Series) -> np.ndarray:
+    """Return the place of each text among sorted ones, int64; −1 if it is not there."""
+    if ordered.is_empty() or not wanted:
+        return np.full(len(wanted), -1, np.int64)
+    texts = pl.Series(wanted, dtype=pl.String)
+    places = np.minimum(ordered.search_sorted(texts).to_numpy().astype(np.int64), len(ordered) - 1)
+    return np.where((ordered.gather(places) == texts).to_numpy(), places, -1)

@@ -6,25 +6,22 @@ weights are converted to safetensors once, in the user's cache.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from threading import Lock
 from typing import Any, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 import numpy as np
 import numpy.typing as npt
-import xxhash
 
-from evenrank.data.files import fingerprint, one_line, writing, writing_folder
+from evenrank.data.docs import map_in_order
+from evenrank.data.files import cache_dir, fingerprint, one_line, writing_folder
 from evenrank.errors import InputError
 from evenrank.rankers.base import Progress
 from evenrank.rankers.remote.http import JSONClient, Refused
@@ -52,19 +49,6 @@ class LanguageModel(Protocol):
     def yes_scores(self, questions: Sequence[str], progress: Progress | None = None) -> YesScores:
         """Return how probable the answer *yes* is for each question."""
 
-    def cached(self, prompt: str, max_tokens: int | None) -> str | None:
-        """Return the answer in the cache; None if there is none. Without `max_tokens`: to a question."""
-
-    def start(self) -> None:
-        """Be ready to send prompts, also after `stop`."""
-
-    def stop(self) -> None:
-        """Send nothing any more."""
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What happened on the way."""
-
 
 def open_language_model(model: str | os.PathLike[str] | Callable[[str], str] | None = None) -> LanguageModel:
     """Return the model of a name or folder, SmolLM2 without one, or around a function."""
@@ -75,7 +59,6 @@ class FunctionModel:
     """Any function from a prompt to an answer."""
 
     workers = 1
-    notes: tuple[str, ...] = ()
 
     def __init__(self, function: Callable[[str], str]) -> None:
         self.function = function
@@ -95,14 +78,6 @@ class FunctionModel:
             if progress:
                 progress(place + 1, len(questions))
         return scores, problems
-
-    def cached(self, prompt: str, max_tokens: int | None) -> str | None:
-        return None
-
-    def start(self) -> None:
-        """Nothing is sent."""
-
-    stop = start
 
 
 def read_yes(text: str) -> tuple[float, str | None]:
@@ -128,7 +103,7 @@ class ChatSettings:
 
 
 class ChatModel:
-    """A model behind an OpenAI-compatible server. Every answer is kept in the user's cache.
+    """A model behind an OpenAI-compatible server.
 
     Parameters
     ----------
@@ -162,28 +137,20 @@ class ChatModel:
         self.place = hidden(self._url)
         self.limits = limits or Limits(timeout=60.0, retries=4)
         self.workers = self.limits.workers
-        self.asked = self.known = 0
-        self._has_key = key is not None
         self._client = JSONClient(headers, timeout=self.limits.timeout, secrets=self._secrets)
         self._requests = Requests(self.limits)
-        self._lock = Lock()
 
     def complete(self, prompt: str, max_tokens: int) -> str:
         return str(self._answer(prompt, max_tokens)["text"])
 
     def yes_scores(self, questions: Sequence[str], progress: Progress | None = None) -> YesScores:
         scores, problems = np.empty(len(questions)), []
-        self.start()
-        threads = ThreadPoolExecutor(self.workers)
-        try:
-            for place, (score, problem) in enumerate(threads.map(self._yes, questions)):
-                scores[place] = score
-                problems += [problem] if problem else []
-                if progress:
-                    progress(place + 1, len(questions))
-        finally:
-            self.stop()
-            threads.shutdown(wait=False, cancel_futures=True)
+        answers = map_in_order(self._yes, questions, workers=self.workers)
+        for place, (score, problem) in enumerate(answers):
+            scores[place] = score
+            problems += [problem] if problem else []
+            if progress:
+                progress(place + 1, len(questions))
         return scores, problems
 
     def _yes(self, question: str) -> tuple[float, str | None]:
@@ -191,89 +158,29 @@ class ChatModel:
         probability = _yes_probability(answer.get("logprobs"))
         return read_yes(answer["text"]) if probability is None else (probability, None)
 
-    def cached(self, prompt: str, max_tokens: int | None) -> str | None:
-        answer = self._cached(self._body(prompt, max_tokens))
-        return None if answer is None else str(answer["text"])
-
-    def start(self) -> None:
-        self._requests = Requests(self.limits)
-
-    def stop(self) -> None:
-        self._requests.stop()
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return (f"questions asked: {self.asked:,}; answers known from before: {self.known:,}",)
-
-    def _body(self, prompt: str, max_tokens: int | None) -> dict[str, Any]:
-        """Return the request; without `max_tokens` it is a question, whose next token is asked for."""
+    def _answer(self, prompt: str, max_tokens: int | None) -> dict[str, Any]:
+        """Return the answer of the server; without `max_tokens` to a question, whose next token is wanted."""
         more = {"logprobs": True, "top_logprobs": 20} if max_tokens is None else {}
-        return {
+        body = {
             "model": self.name,
             "messages": [{"role": "user", "content": prompt}],
             "temperature": 0,
             "max_tokens": max_tokens or 1,
             **more,
         }
-
-    def _path(self, body: dict[str, Any]) -> Path:
-        from evenrank.data.files import cache_dir
-
-        key = json.dumps([self._url, body], sort_keys=True)
-        name = xxhash.xxh3_128_hexdigest(key.encode())
-        return cache_dir() / "answers" / name[:2] / f"{name}.json"
-
-    def _cached(self, body: dict[str, Any]) -> dict[str, Any] | None:
         try:
-            known = json.loads(self._path(body).read_bytes())
-        except (OSError, ValueError):
-            return None
-        whole = isinstance(known, dict) and isinstance(known.get("text"), str)
-        return known if whole and _is_useful(known) else None
-
-    def _answer(self, prompt: str, max_tokens: int | None) -> dict[str, Any]:
-        """Return the answer in the cache, or of the server; one of no use is not kept."""
-        body = self._body(prompt, max_tokens)
-        known = self._cached(body)
-        if known is not None:
-            with self._lock:
-                self.known += 1
-            return known
-        requests = self._requests
-        try:
-            answer = _read_answer(requests.send(lambda: self._fetch(body)), self.place)
+            return _read_answer(self._requests.send(lambda: self._fetch(body)), self.place)
         except (QueryFailed, Stopped) as error:
-            kept = "; answers so far are kept, and the same command goes on with them"
-            message = f"{error}{kept if self.asked or self.known else ''}"
-            raise InputError(self._secrets.clean(message)) from None
-        with self._lock:
-            self.asked += 1
-        if _is_useful(answer):
-            path = self._path(body)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with writing(path) as file:
-                file.write(json.dumps(self._secrets.clean(answer)).encode())
-        return answer
+            raise InputError(self._secrets.clean(str(error))) from None
 
     def _fetch(self, body: dict[str, Any]) -> Any:
         try:
             return self._client.fetch(self._url, body, place=self.place)
         except Refused as refusal:
             message = f"{refusal}{_error_message(refusal.body)}"
-            if refusal.status == 401:
-                key = "does not take the key of --key" if self._has_key else "wants a key: --key env:VARIABLE"
-                message = f"{self.place}: the endpoint {key} (401){_error_message(refusal.body)}"
             if refusal.status >= 500:  # an error of its own may pass
                 raise Unavailable(message) from None
             raise InputError(self._secrets.clean(message)) from None  # the same would be refused again
-
-
-def _is_useful(answer: dict[str, Any]) -> bool:
-    """Whether an answer has a yes, a no, or the number of a passage in it."""
-    return (
-        _yes_probability(answer.get("logprobs")) is not None
-        or re.search(r"\d|\b(yes|no)\b", answer["text"].lower()) is not None
-    )
 
 
 def _read_answer(content: Any, place: str) -> dict[str, Any]:
@@ -316,7 +223,6 @@ class LocalModel:
     """A causal model of transformers, run here: a name, a folder, or SmolLM2."""
 
     workers = 1
-    notes: tuple[str, ...] = ()
 
     def __init__(self, checkpoint: str | os.PathLike[str] | None = None, *, batch: int = 8) -> None:
         self.batch = batch
@@ -357,14 +263,6 @@ class LocalModel:
                 if progress:
                     progress(min(start + self.batch, len(order)), len(order))
         return scores, []
-
-    def cached(self, prompt: str, max_tokens: int | None) -> str | None:
-        return None
-
-    def start(self) -> None:
-        """Nothing is sent."""
-
-    stop = start
 
     def _read(self, prompts: Sequence[str]) -> Any:
         texts = [self._chat(prompt) for prompt in prompts]
@@ -417,8 +315,6 @@ def load_language_model(
 
 def smollm2() -> Path:
     """Return the folder of SmolLM2 as safetensors, converted from the GGUF file of its package if need be."""
-    from evenrank.data.files import cache_dir
-
     spec = find_spec(_PACKAGE)
     places = [] if spec is None or spec.origin is None else sorted(Path(spec.origin).parent.glob("*.gguf"))
     if not places:

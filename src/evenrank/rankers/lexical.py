@@ -1,13 +1,12 @@
 """Ranking by the words that query and document share: BM25, query likelihood, tf-idf.
 
 Term at a time, within windows of documents: the sums of a window stay in the processor's cache while the
-postings of all terms of a query that fall into it are added up, always in the same order, so that equal
-documents get equal scores.
+postings of all terms that fall into it are added up. Documents whose sum reaches the `depth` best scores so
+far are candidates; a histogram of their scores says how high these are. In the end the candidates are sorted.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
@@ -16,27 +15,25 @@ import numpy as np
 import polars as pl
 from numba import njit
 
-from evenrank.data.schema import show
-from evenrank.errors import InputError
-from evenrank.parallel import map_in_order, thread_count
-from evenrank.rankers.analysis import words
+from evenrank.data.docs import map_in_order, thread_count
+from evenrank.errors import InputError, check_number
 from evenrank.rankers.base import Progress, check_depth
-from evenrank.rankers.index import Index, damaged
-from evenrank.rankers.topk import select, sort
+from evenrank.rankers.index import Index
 from evenrank.stats.rounding import CLOSE, level_ties, round_significant
-from evenrank.text.hashing import compiled, inlined
+from evenrank.text.hashing import inlined
 
-WINDOW = 1 << 13  # documents
-_QUERIES = 64  # per piece of work
-_CELLS = 1 << 22  # results held per piece
-_FIRST = 256  # documents of the first window; the next are larger
-_LEVELS = 1 << 11  # of scores, in a histogram
+_CELLS = 1 << 22  # results of one thread at a time
+_QUERIES = 64  # of one thread at a time
+_SPARE = 256  # candidates, at least, before the histogram is asked
+_FIRST, _WINDOW = 1 << 10, 1 << 14
+"""Documents of the first window, and at most; each is twice as large as the one before."""
+_LEVELS = 1 << 11  # of scores, in the histogram
+_LEAST = 1e-300  # of a sum that is not zero
 _TABLE = 32  # term frequencies whose logarithm is looked up
-_SPARE = 256  # candidates, at least, between two selections
-_FOUND, _NOTHING = 1e-200, 1e-190
+_MATCH, _NOTHING = 1e-200, 1e-190
 """What a match adds at least, so that its document counts as found, and the score that stands for no gain at
 all; both vanish in any sum."""
-_LEAST = 1e-300  # of a sum that is not zero
+_LEAST_MU = 1e-9
 _BM25, _DIRICHLET, _TFIDF = range(3)
 
 
@@ -53,8 +50,8 @@ class BM25:
     b: float = 0.4
 
     def __post_init__(self) -> None:
-        _check("k1", self.k1, self.k1 >= 0, "a number from 0 on")
-        _check("b", self.b, 0 <= self.b <= 1, "a number from 0 to 1")
+        check_number("k1", self.k1)
+        check_number("b", self.b, most=1)
 
 
 @dataclass(frozen=True)
@@ -69,7 +66,7 @@ class Dirichlet:
     mu: float = 1000
 
     def __post_init__(self) -> None:
-        _check("mu", self.mu, self.mu > 0, "a number above 0")
+        check_number("mu", self.mu, least=_LEAST_MU)
 
 
 @dataclass(frozen=True)
@@ -81,11 +78,6 @@ class TfIdf:
 
 
 Model = BM25 | Dirichlet | TfIdf
-
-
-def _check(name: str, value: Any, good: bool, what: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or not good:
-        raise InputError(f"{name} is {show(value)}; it must be {what}")
 
 
 class Lexical:
@@ -115,8 +107,9 @@ class Lexical:
         rows = pairs.select("query_id").join(places, on="query_id", how="left", maintain_order="left")
         query = rows["query"].fill_null(-1).to_numpy()
         document = self.index.numbers(pairs["doc_id"].to_list())
+        scores = np.zeros(len(pairs))
         known = np.flatnonzero((query >= 0) & (document >= 0))
-        scores, values = np.zeros(len(pairs)), np.zeros(len(known))
+        values = np.zeros(len(known))
         _score_pairs(prepared, _postings(self.index), query[known], document[known], values)
         scores[known] = values
         return pairs.select("query_id", "doc_id").with_columns(score=pl.Series(scores, dtype=pl.Float64))
@@ -167,17 +160,13 @@ class QueryTerms(NamedTuple):
 
     @classmethod
     def of_texts(cls, texts: pl.Series, index: Index) -> QueryTerms:
-        """The terms of each text that the index has, weighted by how often the text has them."""
-        cut = words(texts.to_arrow(compat_level=pl.CompatLevel.oldest()))
-        analysed = index.analyzer.normalized(cut.distinct.to_pylist())
-        kept = [place for place, term in enumerate(analysed) if term is not None]
-        numbers = np.full(len(analysed), -1, np.int64)
-        numbers[kept] = index.term_numbers([analysed[place] for place in kept])  # type: ignore[misc]
-        terms = numbers[cut.numbers]
-        rows = np.repeat(np.arange(len(texts)), np.diff(cut.bounds))
-        pairs, counts = np.unique((rows * index.terms + terms)[terms >= 0], return_counts=True)
-        rows, terms = np.divmod(pairs, max(1, index.terms))
-        return cls(np.searchsorted(rows, np.arange(len(texts) + 1)), terms, counts.astype(np.float64))
+        """Return the terms of each text that the index has, weighted by how often the text has them."""
+        found = index.analyzer.analyze(texts.to_arrow(compat_level=pl.CompatLevel.oldest()))
+        terms = index.term_numbers(found.distinct)[found.numbers]
+        rows = np.repeat(np.arange(len(texts)), np.diff(found.bounds))
+        pairs, counts = np.unique((rows << 32 | terms)[terms >= 0], return_counts=True)
+        offsets = np.searchsorted(pairs >> 32, np.arange(len(texts) + 1))
+        return cls(offsets, pairs & 0xFFFFFFFF, counts.astype(np.float64))
 
 
 def retrieve(
@@ -214,19 +203,17 @@ def retrieve(
     depth = min(depth, index.documents)
     total = len(bags.offsets) - 1
     counts = np.zeros(total, np.int64)
-    widest = int(np.diff(bags.offsets).max(initial=0))
     step = max(1, min(_QUERIES, _CELLS // depth, -(-total // (2 * thread_count()))))
 
     def work(first: int) -> tuple[np.ndarray, np.ndarray]:
         last = min(first + step, total)
         documents, scores = np.empty(step * depth, np.uint32), np.empty(step * depth)
-        scratch = _Scratch.of(index.documents, depth, widest)
-        size = _rank_all(prepared, postings, scratch, depth, first, last, counts, documents, scores)
+        size = _search(prepared, postings, depth, first, last, counts, documents, scores)
         return documents[:size].copy(), scores[:size].copy()
 
     pieces = [(np.empty(0, np.uint32), np.empty(0))]
     firsts = range(0, total, step)
-    for first, piece in zip(firsts, map_in_order(work, firsts, threads=thread_count()), strict=True):
+    for first, piece in zip(firsts, map_in_order(work, firsts), strict=True):
         pieces.append(piece)
         if progress:
             progress(min(first + step, total), total)
@@ -248,7 +235,7 @@ def run_table(
     return pl.DataFrame(
         {
             "query_id": query_ids.gather(rows).alias("query_id"),
-            "doc_id": pl.Series("doc_id", index.id_array(documents)),
+            "doc_id": index.id_series(documents),
             "score": scores,
             "rank": ranks,
         }
@@ -277,13 +264,13 @@ class _Prepared(NamedTuple):
     terms: np.ndarray
     weights: np.ndarray
     parameters: np.ndarray  # µ·P(term) of Dirichlet
+    tables: np.ndarray  # float64[·, 32]: the part of a gain that depends on the term frequency alone
     norms: np.ndarray  # float64 of each document
 
 
 def _prepared(index: Index, bags: QueryTerms, model: Model) -> _Prepared:
     """The model as numbers: its code, a weight and a parameter for each query term, a norm per document."""
     terms, total, parameters = bags.terms, index.documents, np.zeros(len(bags.terms))
-    _check_bounds(index, terms)
     df = index.document_frequency[terms].astype(np.float64)
     norms = index.derived(model, lambda: _norms(index, model))
     if isinstance(model, BM25):
@@ -296,7 +283,13 @@ def _prepared(index: Index, bags: QueryTerms, model: Model) -> _Prepared:
         rows = np.repeat(np.arange(len(bags.offsets) - 1), np.diff(bags.offsets))
         size = np.sqrt(np.bincount(rows, (bags.weights * idf) ** 2, minlength=len(bags.offsets) - 1))
         code, weights = _TFIDF, bags.weights * idf * idf / size[rows]
-    return _Prepared(code, bags.offsets, terms, weights, parameters, norms)
+    tf = np.arange(1.0, _TABLE)
+    tables = np.zeros((len(terms), _TABLE))
+    if code == _DIRICHLET:
+        tables[:, 1:] = np.log(1 + tf / parameters[:, None])
+    else:
+        tables[:, 1:] = tf if code == _BM25 else 1 + np.log(tf)
+    return _Prepared(code, bags.offsets, terms, weights, parameters, tables, norms)
 
 
 def _norms(index: Index, model: Model) -> Any:
@@ -307,50 +300,26 @@ def _norms(index: Index, model: Model) -> Any:
         return model.k1 * (1 - model.b + model.b * (index.lengths / mean))
     if isinstance(model, Dirichlet):
         return np.log(model.mu / (index.lengths + model.mu))
-    if isinstance(model, TfIdf):
-        idf = np.log1p(index.documents / index.document_frequency)
-        return _tfidf_norms(arrays["forward-offsets"], arrays["forward-terms"], arrays["forward-counts"], idf)
-    raise InputError(f"{show(model)} is not a model; give BM25(), Dirichlet() or TfIdf()")
+    idf = np.log1p(index.documents / index.document_frequency)
+    return _tfidf_norms(arrays["forward-offsets"], arrays["forward-terms"], arrays["forward-counts"], idf)
 
 
-def _check_bounds(index: Index, terms: np.ndarray) -> None:
-    """The kernel follows these offsets blindly, so a damaged one must not get there."""
-    offsets = index.arrays["posting-offsets"]
-    first, last = offsets[terms], offsets[terms + 1]
-    good = (first >= 0) & (first <= last) & (last <= len(index.arrays["posting-documents"]))
-    if not good.all():
-        raise damaged(index.path / "posting-offsets")
+@njit(nogil=True, cache=True)
+def _tfidf_norms(offsets: Any, terms: Any, counts: Any, idf: Any) -> Any:
+    """Return 1 / the length of each document's vector of (1 + ln tf)·idf; 0 for an empty one."""
+    norms = np.zeros(len(offsets) - 1)
+    for row in range(len(norms)):
+        square = 0.0
+        for i in range(offsets[row], offsets[row + 1]):
+            square += ((1.0 + np.log(float(counts[i]))) * idf[terms[i]]) ** 2
+        if square > 0.0:
+            norms[row] = 1.0 / np.sqrt(square)
+    return norms
 
 
-class _Scratch(NamedTuple):
-    """Working memory for a piece of work."""
-
-    sums: np.ndarray  # float64[window]
-    scores: np.ndarray  # float64: candidates …
-    documents: np.ndarray  # uint32: … and their documents
-    places: np.ndarray  # int64[terms]: where each term's postings are being read
-    table: np.ndarray  # float64[terms, 32]
-    levels: np.ndarray  # int64: how many candidates have a score of each level
-    stack: np.ndarray  # to sort with
-
-    @classmethod
-    def of(cls, documents: int, depth: int, terms: int) -> _Scratch:
-        window = min(WINDOW, documents)
-        room = 2 * depth + _SPARE + window + 1
-        return cls(
-            np.zeros(window),
-            np.zeros(room),
-            np.zeros(room, np.uint32),
-            np.empty(terms, np.int64),
-            np.empty((terms, _TABLE)),
-            np.empty(_LEVELS, np.int64),
-            np.empty(128, np.int64),
-        )
-
-
-@inlined
+@njit(nogil=True, cache=True)
 def _tf_part(model: Any, parameter: Any, tf: Any) -> Any:
-    """The part of a gain that depends on the term frequency alone."""
+    """Return the part of a gain that depends on the term frequency alone."""
     if model == _BM25:
         return tf
     return np.log(1.0 + tf / parameter) if model == _DIRICHLET else 1.0 + np.log(tf)
@@ -358,186 +327,168 @@ def _tf_part(model: Any, parameter: Any, tf: Any) -> Any:
 
 @inlined
 def _gain(model: Any, weight: Any, part: Any, norm: Any) -> Any:
-    """What a posting adds to the score of its document."""
+    """Return what a posting adds to the score of its document."""
     if model == _BM25:
         gain = part / (part + norm)
     elif model == _DIRICHLET:
         gain = part + norm
     else:
         gain = part * norm
-    return max(weight * gain, _FOUND)
+    return max(weight * gain, _MATCH)
 
 
 @inlined
 def _add(
-    model: Any, prepared: Any, postings: Any, term: Any, row: Any, base: Any, limit: Any, least: Any,
-    scratch: Any, kept: Any,
-) -> Any:  # fmt: skip
-    """Add a term's postings up to document `limit` to the sums.
+    prepared: Any,
+    postings: Any,
+    term: Any,
+    at: Any,
+    window: Any,
+    sums: Any,
+    least: Any,
+    documents: Any,
+    kept: Any,
+) -> Any:
+    """Add a term's postings in a window of documents, from place `at` on, to the sums.
 
-    A document whose sum reaches `least` becomes a candidate; how many there are then.
+    A document whose sum reaches `least` becomes a candidate. Return the place behind the last posting, and
+    how many candidates there are.
     """
-    sums, weight = scratch.sums, prepared.weights[term]
-    at, last = scratch.places[row], postings.offsets[prepared.terms[term] + 1]
-    start, width = np.uint64(base), np.uint64(limit - base)
+    model, weight, parameter = prepared.model, prepared.weights[term], prepared.parameters[term]
+    last = postings.offsets[prepared.terms[term] + 1]
+    first, width = np.uint64(window[0]), np.uint64(window[1] - window[0])
+    table = prepared.tables[term]
     while at < last:
         document = np.uint64(postings.documents[at])
-        place = document - start
-        if place >= width:  # behind, or before in a damaged file
+        place = document - first
+        if place >= width:
             break
         tf = np.uint64(postings.counts[at])
-        if model == _BM25:
-            part = float(tf)
-        elif tf < _TABLE:
-            part = scratch.table[row, tf]
-        else:
-            part = _tf_part(model, prepared.parameters[term], float(tf))
+        part = table[tf] if tf < _TABLE else _tf_part(model, parameter, float(tf))
         before = sums[place]
         after = before + _gain(model, weight, part, prepared.norms[document])
         sums[place] = after
         if before < least <= after:
-            scratch.documents[kept] = document
+            documents[kept] = document
             kept += 1
         at += 1
-    scratch.places[row] = at
-    return kept
-
-
-@inlined
-def _add_any(
-    prepared: Any,
-    postings: Any,
-    term: Any,
-    row: Any,
-    base: Any,
-    limit: Any,
-    least: Any,
-    scratch: Any,
-    kept: Any,
-) -> Any:
-    """`_add`, compiled for each model by itself."""
-    if prepared.model == _BM25:
-        return _add(_BM25, prepared, postings, term, row, base, limit, least, scratch, kept)
-    if prepared.model == _DIRICHLET:
-        return _add(_DIRICHLET, prepared, postings, term, row, base, limit, least, scratch, kept)
-    return _add(_TFIDF, prepared, postings, term, row, base, limit, least, scratch, kept)
-
-
-@inlined
-def _drop(scores: Any, documents: Any, kept: Any, least: Any) -> Any:
-    """Drop the candidates below this; how many stay."""
-    stay = 0
-    for i in range(kept):
-        score, document = scores[i], documents[i]
-        scores[stay], documents[stay] = score, document
-        stay += 1 if score >= least else 0
-    return stay
-
-
-@inlined
-def _rank(prepared: Any, postings: Any, query: Any, depth: Any, scratch: Any) -> Any:
-    """The best documents of a query, into scratch.scores and scratch.documents; how many there are.
-
-    A histogram of the candidates' scores says how high the `depth` best of them are at least.
-    """
-    scores, documents, sums, levels = scratch.scores, scratch.documents, scratch.sums, scratch.levels
-    total, begin = len(postings.ranks), prepared.offsets[query]
-    size = prepared.offsets[query + 1] - begin
-    for i in range(size):
-        scratch.places[i] = postings.offsets[prepared.terms[begin + i]]
-        if prepared.model != _BM25:
-            for tf in range(1, _TABLE):
-                scratch.table[i, tf] = _tf_part(prepared.model, prepared.parameters[begin + i], float(tf))
-    levels[:] = 0
-    kept, above, level, scale, least = 0, 0, 0, 0.0, _LEAST
-    width = min(_FIRST, len(sums))
-    while True:
-        base: Any = total
-        for i in range(size):
-            if scratch.places[i] < postings.offsets[prepared.terms[begin + i] + 1]:
-                base = min(base, np.int64(postings.documents[scratch.places[i]]))
-        if base == total:
-            break
-        limit = min(base + width, total)
-        before = kept
-        for i in range(size):
-            kept = _add_any(prepared, postings, begin + i, i, base, limit, least, scratch, kept)
-        for i in range(before, kept):
-            scores[i] = max(sums[documents[i] - np.uint64(base)], _NOTHING)
-        sums[:width] = 0.0
-        width = min(2 * width, len(sums))
-        if scale == 0.0:
-            highest = 0.0
-            for i in range(kept):
-                highest = max(highest, scores[i])
-            scale = 0.5 * _LEVELS / highest if highest > _NOTHING else 0.0
-        for i in range(before, kept):
-            at = np.int64(min(scores[i] * scale, _LEVELS - 1.0))
-            levels[at] += 1
-            above += 1 if at >= level else 0
-        while above - levels[level] >= depth:
-            above -= levels[level]
-            level += 1
-            least = max(least, level / scale * (1.0 - 2.0 * CLOSE))
-        if kept > 2 * depth + _SPARE:
-            kept = _drop(scores, documents, kept, least)
-            if kept > 2 * depth:  # many are about equal
-                last = select(postings.ranks, scores, documents, kept, depth)
-                least = last * (1.0 - CLOSE) if last > _NOTHING else _LEAST
-                kept = depth
-    kept = _drop(scores, documents, kept, least)
-    if kept > depth:
-        select(postings.ranks, scores, documents, kept, depth)
-        kept = depth
-    sort(postings.ranks, scores, documents, kept, scratch.stack)
-    return kept
-
-
-@compiled
-def _rank_all(
-    prepared: Any, postings: Any, scratch: Any, depth: Any, first: Any, last: Any,
-    counts: Any, documents: Any, scores: Any,
-) -> Any:  # fmt: skip
-    """The best documents of the queries first:last, one query behind the other; how many there are."""
-    total = 0
-    for query in range(first, last):
-        counts[query] = _rank(prepared, postings, query, depth, scratch)
-        for i in range(counts[query]):
-            documents[total] = scratch.documents[i]
-            scores[total] = scratch.scores[i] if scratch.scores[i] > _NOTHING else 0.0
-            total += 1
-    return total
-
-
-@compiled
-def _score_pairs(prepared: Any, postings: Any, queries: Any, documents: Any, scores: Any) -> None:
-    """The score of each pair of a query and a document: the document is looked up in the query's postings."""
-    for pair in range(len(queries)):
-        document, total = documents[pair], 0.0
-        for term in range(prepared.offsets[queries[pair]], prepared.offsets[queries[pair] + 1]):
-            low, last = postings.offsets[prepared.terms[term]], postings.offsets[prepared.terms[term] + 1]
-            high = last
-            while low < high:
-                middle = (low + high) >> 1
-                if postings.documents[middle] < document:
-                    low = middle + 1
-                else:
-                    high = middle
-            if low < last and postings.documents[low] == document:
-                part = _tf_part(prepared.model, prepared.parameters[term], float(postings.counts[low]))
-                total += _gain(prepared.model, prepared.weights[term], part, prepared.norms[document])
-        scores[pair] = total if total > _NOTHING else 0.0
+    return at, kept
 
 
 @njit(nogil=True, cache=True)
-def _tfidf_norms(offsets: Any, terms: Any, counts: Any, idf: Any) -> Any:
-    """1 / the Euclidean length of each document's vector of (1 + ln tf)·idf; 0 for an empty one."""
-    norms = np.zeros(len(offsets) - 1, np.float64)
-    for row in range(len(norms)):
+def _threshold(scores: Any, depth: Any) -> Any:
+    """Return a score that the `depth` best, and few others, reach: a level of a histogram."""
+    highest = scores.max()
+    if highest <= _NOTHING:
+        return _LEAST
+    levels, scale = np.zeros(_LEVELS, np.int64), (_LEVELS - 1) / highest
+    for score in scores:
+        levels[int(score * scale)] += 1
+    level = _LEVELS - 1
+    above = levels[level]
+    while above < depth:
+        level -= 1
+        above += levels[level]
+    return max(_LEAST, level / scale * (1.0 - 2.0 * CLOSE))
+
+
+@njit(nogil=True, cache=True)
+def _drop(scores: Any, documents: Any, kept: Any, least: Any) -> Any:
+    """Drop the candidates below a score; return how many stay."""
+    stay = 0
+    for i in range(kept):
+        if scores[i] >= least:
+            scores[stay], documents[stay] = scores[i], documents[i]
+            stay += 1
+    return stay
+
+
+@njit(nogil=True, cache=True)
+def _candidates(
+    prepared: Any, postings: Any, query: Any, depth: Any, sums: Any, documents: Any, scores: Any
+) -> Any:
+    """Fill in documents among which the best of a query are; return how many there are."""
+    total, begin, end = len(postings.ranks), prepared.offsets[query], prepared.offsets[query + 1]
+    places = postings.offsets[prepared.terms[begin:end]]
+    first, width, kept, least = 0, _FIRST, 0, _LEAST
+    while first < total:
+        window, before = (first, min(first + width, total)), kept
+        for i in range(end - begin):
+            places[i], kept = _add(
+                prepared, postings, begin + i, places[i], window, sums, least, documents, kept
+            )
+        for i in range(before, kept):
+            scores[i] = sums[documents[i] - np.uint64(first)]
+        sums[:width] = 0.0
+        if kept > 2 * depth + _SPARE:
+            least = max(least, _threshold(scores[:kept], depth))
+            kept = _drop(scores, documents, kept, least)
+        first, width = window[1], min(2 * width, _WINDOW)
+    if kept > depth:
+        kept = _drop(scores, documents, kept, _threshold(scores[:kept], depth))
+    return kept
+
+
+@njit(nogil=True, cache=True)
+def _sort(ranks: Any, documents: Any, scores: Any, depth: Any) -> Any:
+    """Bring the best documents to the front, and return how many there are.
+
+    Scores that are equal to nine digits are set to the largest of them; the greater id comes first.
+    """
+    order = np.argsort(-scores)
+    unsorted, values = documents.copy(), scores.copy()
+    first, size = 0, min(depth, len(scores))
+    while first < size:
+        highest, last = values[order[first]], first + 1
+        while last < len(order) and _is_tie(highest, values[order[last]]):
+            last += 1
+        if last > first + 1:
+            tied = order[first:last].copy()
+            order[first:last] = tied[np.argsort(ranks[unsorted[tied]])[::-1]]
+        for i in range(first, min(last, size)):
+            documents[i] = unsorted[order[i]]
+            scores[i] = highest if highest > _NOTHING else 0.0
+        first = last
+    return size
+
+
+_round = njit(nogil=True, cache=True)(round_significant)
+
+
+@njit(nogil=True, cache=True)
+def _is_tie(score: Any, other: Any) -> Any:
+    """Are two scores equal in their first nine significant digits?"""
+    if score == other or score <= _NOTHING:
+        return True
+    return abs(score - other) <= CLOSE * abs(score) and _round(score) == _round(other)
+
+
+@njit(nogil=True, cache=True)
+def _search(
+    prepared: Any, postings: Any, depth: Any, first: Any, last: Any, counts: Any, documents: Any, scores: Any
+) -> Any:
+    """Fill in the best documents of the queries first:last, one query behind the other."""
+    room = len(postings.ranks)
+    sums, chosen, values = np.zeros(_WINDOW), np.empty(room, np.uint32), np.empty(room)
+    total = 0
+    for query in range(first, last):
+        kept = _candidates(prepared, postings, query, depth, sums, chosen, values)
+        size = _sort(postings.ranks, chosen[:kept], values[:kept], depth)
+        documents[total : total + size], scores[total : total + size] = chosen[:size], values[:size]
+        counts[query] = size
+        total += size
+    return total
+
+
+@njit(nogil=True, cache=True)
+def _score_pairs(prepared: Any, postings: Any, queries: Any, documents: Any, scores: Any) -> None:
+    """Fill in the score of each pair of a query and a document."""
+    for pair in range(len(queries)):
         total = 0.0
-        for i in range(offsets[row], offsets[row + 1]):
-            value = (1.0 + np.log(float(counts[i]))) * idf[terms[i]]
-            total += value * value
-        if total > 0.0:
-            norms[row] = 1.0 / np.sqrt(total)
-    return norms
+        for term in range(prepared.offsets[queries[pair]], prepared.offsets[queries[pair] + 1]):
+            first, last = postings.offsets[prepared.terms[term]], postings.offsets[prepared.terms[term] + 1]
+            place = first + np.searchsorted(postings.documents[first:last], documents[pair])
+            if place < last and postings.documents[place] == documents[pair]:
+                part = _tf_part(prepared.model, prepared.parameters[term], float(postings.counts[place]))
+                total += _gain(prepared.model, prepared.weights[term], part, prepared.norms[documents[pair]])
+        scores[pair] = total if total > _NOTHING else 0.0

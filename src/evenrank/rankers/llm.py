@@ -12,13 +12,13 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from evenrank.errors import InputError, check_choice, check_number, check_whole
+from evenrank.data.docs import map_in_order
+from evenrank.errors import InputError, check_choice, check_whole
 from evenrank.rankers.base import Progress
 from evenrank.rankers.language_models import ChatModel, ChatSettings, LanguageModel, open_language_model
 from evenrank.rankers.neural.candidates import Candidates, Doubles
@@ -33,7 +33,6 @@ ORDER = (
     "Order the passages by how well they answer the query, the best first. Answer with the numbers only, in "
     "the form [2] > [1] > [3]."
 )
-_CHARACTERS_PER_TOKEN = 4  # of English, roughly
 _TOKENS_PER_NUMBER = 6  # of an answer, for each passage of a list
 
 
@@ -49,23 +48,16 @@ class LLMSettings:
         Words of a passage that are shown, from its beginning.
     window, step
         Of a list: passages shown at a time, and by how many the next window lies above.
-    price_in, price_out
-        Dollars for a million tokens, for the estimate.
     """
 
     style: Literal["pointwise", "listwise"] = "pointwise"
     words: int = 150
     window: int = 20
     step: int = 10
-    price_in: float | None = None
-    price_out: float | None = None
 
     def __post_init__(self) -> None:
         check_choice("style", self.style, ("pointwise", "listwise"))
         check_whole("words", self.words)
-        for name, price in (("price_in", self.price_in), ("price_out", self.price_out)):
-            if price is not None:
-                check_number(name, price)
         if not 1 <= self.step < self.window:
             raise InputError(
                 f"window is {self.window} and step {self.step}; a step is at least 1 and below the window"
@@ -125,63 +117,24 @@ class LLMReranker:
             return scores
         values = np.zeros(len(pairs))
         lists = _by_query(pairs)
-        self.model.start()
-        threads = ThreadPoolExecutor(self.model.workers)
-        try:
-            for done, (rows, order) in enumerate(
-                zip(lists, threads.map(lambda rows: self._ordered(pairs, rows), lists), strict=True), 1
-            ):
-                values[[rows[place] for place in order]] = -np.arange(len(order), dtype=np.float64)
-                if progress:
-                    progress(done, len(lists))
-        finally:
-            self.model.stop()
-            threads.shutdown(wait=False, cancel_futures=True)
+        orders = map_in_order(lambda rows: self._ordered(pairs, rows), lists, workers=self.model.workers)
+        for done, (rows, order) in enumerate(zip(lists, orders, strict=True), 1):
+            values[[rows[place] for place in order]] = -np.arange(len(order), dtype=np.float64)
+            if progress:
+                progress(done, len(lists))
         return values
-
-    def estimate(self, pairs: Candidates) -> str:
-        """Return in words what is going to be requested and may cost; empty if all is in the cache."""
-        if not isinstance(self.model, ChatModel):
-            return ""
-        requests, characters, answers = 0, 0, 0
-        if self.settings.style == "pointwise":
-            new = [each for each in self._questions(pairs) if self.model.cached(each, None) is None]
-            requests = answers = len(new)
-            characters = sum(map(len, new))
-        else:
-            for rows in _by_query(pairs):
-                windows = self._new_windows(pairs, rows)
-                shown = min(self.settings.window, len(rows))
-                requests += windows
-                answers += windows * shown * _TOKENS_PER_NUMBER
-                longest = sum(
-                    min(len(pairs.documents[pairs.document[row]]), 6 * self.settings.words) for row in rows
-                )
-                characters += windows * shown * longest // len(rows)
-        if not requests:
-            return ""
-        tokens = characters // _CHARACTERS_PER_TOKEN
-        place = self.model.place
-        text = f"up to {requests:,} requests to {place}, about {tokens:,} tokens in and {answers:,} out"
-        into, out = self.settings.price_in, self.settings.price_out
-        if into is None and out is None:
-            return f"{text}; no price is given (--set price_in=…, price_out=…)"
-        cost = ((into or 0.0) * tokens + (out or 0.0) * answers) / 1e6
-        return f"{text}: about ${cost:,.2f}"
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the scores should know."""
-        result = list(self.model.notes)
-        if self.malformed:
-            kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(self.repaired.items()))
-            result.append(f"answers that were not as asked for, and repaired: {self.malformed:,} ({kinds})")
-        return tuple(result)
+        if not self.malformed:
+            return ()
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(self.repaired.items()))
+        return (f"answers that were not as asked for, and repaired: {self.malformed:,} ({kinds})",)
 
     def describe(self) -> dict[str, Any]:
         """Return the model and how it is asked; neither key nor address, which may hold one."""
-        settings = {name: value for name, value in asdict(self.settings).items() if "price" not in name}
-        return {"name": self.name, "model": self.model.name, **settings}
+        return {"name": self.name, "model": self.model.name, **asdict(self.settings)}
 
     def _questions(self, pairs: Candidates) -> list[str]:
         return [
@@ -202,19 +155,6 @@ class LLMReranker:
             self._count(*problems)
             order[first:last] = [order[first + place] for place in places]
         return order
-
-    def _new_windows(self, pairs: Candidates, rows: Sequence[int]) -> int:
-        """Return how many windows of a list have to be requested: all from the first not in the cache on."""
-        order = list(range(len(rows)))
-        windows = self._windows(len(rows))
-        for done, (first, last) in enumerate(windows):
-            prompt = self._order_prompt(pairs, rows, order[first:last])
-            answer = self.model.cached(prompt, _TOKENS_PER_NUMBER * (last - first))
-            if answer is None:
-                return len(windows) - done
-            places, _ = read_order(answer, last - first)
-            order[first:last] = [order[first + place] for place in places]
-        return 0
 
     def _order_prompt(self, pairs: Candidates, rows: Sequence[int], places: Sequence[int]) -> str:
         texts = [pairs.documents[pairs.document[rows[place]]] for place in places]

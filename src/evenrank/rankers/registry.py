@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
-from evenrank.data.docs import SUFFIXES
 from evenrank.data.files import is_model
 from evenrank.data.read import read_queries
 from evenrank.data.schema import show
@@ -197,12 +196,15 @@ def _named_texts(queries: Any) -> Any:
     return queries
 
 
+_FILE_NAME = re.compile(r"\.(tsv|csv|txt|jsonl|parquet|trec|topics|xml)(\.gz|\.zst)?$")
+
+
 def _names_a_file(text: str) -> bool:
     """Whether a text is the name of a file of queries, such as `topics.tsv`, and not a query itself."""
     if text.startswith(("irds:", "/", "./", "../", "~/")) or Path(text).exists():
         return True
     could_be_a_path = "/" in text or not re.search(r"\s", text)
-    return could_be_a_path and re.sub(r"\.(gz|zst)$", "", text.lower()).endswith(SUFFIXES)
+    return could_be_a_path and _FILE_NAME.search(text.lower()) is not None
 
 
 def ranker_for(where: Any, name: str = "bm25", **settings: Any) -> Ranker:

@@ -18,8 +18,8 @@ import pyarrow as pa
 import xxhash
 from numba import njit
 
+from evenrank.data.docs import map_in_order
 from evenrank.errors import InputError
-from evenrank.parallel import map_in_order, thread_count
 from evenrank.rankers.base import Progress
 from evenrank.rankers.dense_search import nearest
 from evenrank.rankers.index import Index
@@ -125,7 +125,7 @@ class WordVectorRanker:
         """The words of the documents, in the order of the index; progress over two such passes."""
         done, both = 0, 2 * self.index.documents
         before = (part - 1) * self.index.documents
-        for bags in map_in_order(self._surface.find, _texts(self.index), threads=thread_count()):
+        for bags in map_in_order(self._surface.find, _texts(self.index)):
             done += len(bags.tokens)
             if progress:
                 progress(before + done, both)
@@ -144,7 +144,7 @@ def w2v_add(
     Parameters
     ----------
     index
-        What to search; it must hold its text, since vectors are of words and not of stems.
+        What to search.
     vectors
         A file of word vectors, or anything :func:`evenrank.vectors.formats` takes. With fastText vectors this
         is the ``ftt_add`` of Fabris et al.
@@ -181,7 +181,6 @@ def _made(
             raise InputError(f"{name} is {value!r}; choose one of: {', '.join(get_args(known))}")
     if isinstance(vectors, (str, os.PathLike)) and not os.fspath(vectors):
         raise InputError("vectors is empty; name a file of word vectors")
-    index.docs  # noqa: B018  says at once if there is no text
     name = f"w2v_{composition}" if debias == "regular" else f"w2v_{composition}-{debias}"
     built: dict[str, Any] = {"composition": composition, "debias": debias, "stop_words": stop_words}
     return WordVectorRanker(index, load(vectors), name=name, **built)

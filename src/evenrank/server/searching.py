@@ -83,7 +83,6 @@ class Service:
         self.classifier: Classifier = load_classifier("static")
         self.rankers: dict[str, Ranker] = {}
         if index is not None:
-            _ = index.docs  # an index without text cannot be shown
             self.rankers = _opened(rankers, index)
             if not self.rankers:
                 raise InputError("no ranker is offered; name one with --ranker")

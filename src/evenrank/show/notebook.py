@@ -115,7 +115,7 @@ def figures(result: Any) -> list[Figure]:
 @told.register
 def _(found: Measurements) -> Told:
     runs = counted(len(found.runs), "run")
-    lines = [*(note for m in found for note in m.notes), *found.cautions]
+    lines = [*(note for m in found for note in m.notes), *found.warnings]
     names = list(dict.fromkeys(str(m.measure) for m in found))
     rows: list[list[str]] = []
     for run, row in found.runs.items():
@@ -139,7 +139,7 @@ def _(found: Audit) -> Told:
         rows.append([name, *(printed_value(m) + found.mark(m) for m in row), _queries(row)])
         if any(m.low is not None for m in row):
             rows.append(["", *(Small(printed_bounds(m)) for m in row), ""])
-    lines = [*found.remarks(), *found.failures, *(f"Caution: {caution}" for caution in found.cautions)]
+    lines = [*found.remarks(), *found.failures, *(f"Warning: {warning}" for warning in found.warnings)]
     return Told(verdict.headline(found), Grid(shown.grid.headings, rows), cards(found)[:_RUNS], _once(lines))
 
 

@@ -144,7 +144,7 @@ class Matcher:
         which, groups = self._by_group(hits.entries)  # an entry may belong to several groups
         names = [self.groups[group] for group in groups.tolist()]
         words = [self._entries[entry].spelling for entry in hits.entries[which].tolist()]
-        start, end = hits.spans[which].T
+        start, end = hits.spans[which].T.astype(np.int64)
         return pl.DataFrame(
             {
                 "row": hits.rows[which],

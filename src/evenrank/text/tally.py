@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 
 import evenrank
 from evenrank.data import formats
-from evenrank.data.docs import Docs
+from evenrank.data.docs import Docs, map_in_order
 from evenrank.data.docs import open_docs as as_docs
 from evenrank.data.files import reading, refuse_input, writing
 from evenrank.data.read import is_spark, spark
 from evenrank.data.schema import Block, DuplicateCheck, Table
 from evenrank.errors import InputError
-from evenrank.parallel import map_in_order, thread_count
 from evenrank.text.lexicon import Lexicon, shipped
 from evenrank.text.matcher import Matcher, Source
 from evenrank.text.tokens import Tokenizer
@@ -159,7 +158,10 @@ def tally(
     source, matcher = as_docs(docs), _matcher(lexicon, tokenizer)
     batches = list(count_documents(source, matcher, progress))
     table = pa.Table.from_batches(batches, tally_columns(matcher.groups))
-    describe = partial(provenance, source, matcher, len(table))
+
+    def describe() -> dict[str, Any]:
+        return provenance(source.describe(), matcher, len(table))
+
     return Tally(_frame(table), describe if source.frozen else describe())
 
 
@@ -185,7 +187,7 @@ def count_documents(docs: Docs, matcher: Matcher, progress: Progress | None) -> 
         return count_batch(block.read(), matcher), block.size
 
     duplicates, done = DuplicateCheck("doc_id"), 0
-    for batch, size in map_in_order(work, docs.blocks(), threads=thread_count()):
+    for batch, size in map_in_order(work, docs.blocks()):
         done += size
         if progress:
             progress(done, docs.size)
@@ -218,7 +220,7 @@ def tally_to_file(
     source, matcher = as_docs(docs), _matcher(lexicon, tokenizer)
     _check_output(path, source)
     rows = count_documents(source, matcher, progress)
-    return write_tally(path, rows, tally_columns(matcher.groups), provenance(source, matcher))
+    return write_tally(path, rows, tally_columns(matcher.groups), provenance(source.describe(), matcher))
 
 
 def _check_output(path: str | os.PathLike[str], source: Docs | None = None) -> None:
@@ -231,14 +233,16 @@ def _check_output(path: str | os.PathLike[str], source: Docs | None = None) -> N
         refuse_input(path, source.path, what="the tally")
 
 
-def provenance(source: Docs, matcher: Matcher, documents: int | None = None) -> dict[str, Any]:
-    """What a reader needs to make the same tally again."""
+def provenance(
+    described: Mapping[str, Any], matcher: Matcher, documents: int | None = None
+) -> dict[str, Any]:
+    """What a reader needs to make the same tally again; the input as it describes itself."""
     facts: dict[str, Any] = {
         "evenrank": evenrank.__version__,
         "lexicon": {**matcher.lexicon.to_dict(), "hash": matcher.lexicon.hash},
         "tokenizer": matcher.tokenizer,
         "unicode": matcher.unicode_version,
-        "input": source.describe(),
+        "input": dict(described),
     }
     return facts if documents is None else {**facts, "documents": documents}
 

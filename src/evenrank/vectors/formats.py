@@ -1,8 +1,7 @@
-"""Word vectors in files: text (word2vec, GloVe, fastText), word2vec's binary, and our own ``.arrow``."""
+"""Word vectors in files: text (word2vec, GloVe, fastText) and word2vec's binary format."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +13,6 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from evenrank.data.files import (
-    checksum,
     fingerprint,
     format_suffix,
     magic,
@@ -24,45 +22,26 @@ from evenrank.data.files import (
     unpacking,
     writing,
 )
-from evenrank.data.formats import CHECKSUM
 from evenrank.errors import InputError
-from evenrank.vectors.space import ROWS, Duplicates, Floats, Vectors, normalised
+from evenrank.vectors.space import ROWS, Floats, Vectors, normalised
 
-_KEY = b"evenrank"
 _HEAD_BYTES = 1 << 13
 _BLOCK_BYTES = 1 << 24
 _MAX_DIMENSION = 1 << 16
 _MAX_WORD_BYTES = 1 << 12
 _CONTROL = frozenset(range(32)) - frozenset(b"\t\n\r\f\v") | {127}
-_OTHER_FORMATS = {
-    b"\x93NUMPY": "a .npy file holds no words; join them in Python: save(Vectors(words, matrix), 'v.arrow')",
-    b"PK\x03\x04": "a zip archive is not read; in Python: save(Vectors(words, matrix), 'v.arrow')",
-    b"\xba\x16\x4f\x2f": "this is a model of the fastText program; give its .vec file",
-    b"PAR1": "this is a Parquet file; give the vectors themselves",
-    **{
-        b"\x80" + bytes([protocol]): "this looks like a pickle, as gensim saves, and pickles are not read; "
-        "load it with gensim and write it by save_word2vec_format(…, binary=True)"
-        for protocol in range(6)
-    },
-}
-
 Parsed = tuple[list[str], Floats, int | None]
 """The words, their vectors as rows, and the line of the first vector if the file has lines."""
 
 
-def load(
-    source: Vectors | Mapping[str, Any] | str | os.PathLike[str] | Any, *, duplicates: Duplicates = "error"
-) -> Vectors:
+def load(source: Vectors | Mapping[str, Any] | str | os.PathLike[str] | Any) -> Vectors:
     """Open word vectors in any format.
 
     Parameters
     ----------
     source
-        A file: word2vec binary or text, GloVe text, fastText ``.vec`` (all of these also as gzip or
-        zstd), or an ``.arrow`` file (:func:`save`), which is mapped into memory. Or gensim's
-        ``KeyedVectors`` or a model in memory, or a mapping from word to vector.
-    duplicates
-        What to do with a word that occurs twice: ``error``, or keep the ``first``.
+        A file: word2vec binary or text, GloVe text, fastText ``.vec``, all of these also as gzip or zstd.
+        Or gensim's ``KeyedVectors`` or a model in memory, or a mapping from word to vector.
 
     Raises
     ------
@@ -82,52 +61,30 @@ def load(
     if isinstance(source, Vectors):
         return source
     if isinstance(source, (str, os.PathLike)):
-        return _load_file(source, duplicates)
+        return _load_file(source)
     if isinstance(source, Mapping):
-        return Vectors(list(source), list(source.values()), duplicates=duplicates)
+        return Vectors(list(source), list(source.values()))
     keyed_vectors = getattr(source, "wv", source)
     if hasattr(keyed_vectors, "index_to_key") and hasattr(keyed_vectors, "vectors"):
-        return Vectors(keyed_vectors.index_to_key, keyed_vectors.vectors, duplicates=duplicates)
+        return Vectors(keyed_vectors.index_to_key, keyed_vectors.vectors)
     raise InputError(f"vectors are a file, a gensim object or a mapping, not {type(source).__name__}")
 
 
-def _load_file(path: str | os.PathLike[str], duplicates: Duplicates) -> Vectors:
+def _load_file(path: str | os.PathLike[str]) -> Vectors:
     if not require_regular(path):
         raise InputError("the file is empty", path=path)
-    start = magic(path, 8)
-    if start.startswith(b"ARROW1"):
-        return _read_arrow(path)
-    for prefix, message in _OTHER_FORMATS.items():
-        if start.startswith(prefix):
-            raise InputError(message, path=path)
+    if magic(path).startswith(b"\x80"):
+        raise InputError(
+            "this looks like a pickle, as gensim saves, and pickles are not read; "
+            "load it with gensim and write it by save_word2vec_format(…, binary=True)",
+            path=path,
+        )
     binary = _is_binary(path)
     words, matrix, first_line = _read_binary(path) if binary else _read_text(path)
     kind = "word2vec binary" if binary else "text"
     facts = {"input": {"name": Path(path).name, "format": kind, "fingerprint": fingerprint(path)}}
-    words, matrix = normalised(words, matrix, duplicates=duplicates, path=path, first_line=first_line)
+    words, matrix = normalised(words, matrix, path=path, first_line=first_line)
     return Vectors.trusted(words, matrix, facts)
-
-
-def _read_arrow(path: str | os.PathLike[str]) -> Vectors:
-    """Map a file that :func:`save` wrote into memory, after comparing it with its checksum."""
-    with reading(path), pa.memory_map(os.fspath(path)) as file:
-        table = pa.ipc.open_file(file).read_all().combine_chunks()
-        for column in table.columns:  # a damaged file must not send anybody to a place outside of it
-            column.validate(full=not pa.types.is_fixed_size_list(column.type))
-    metadata = table.schema.metadata or {}
-    if CHECKSUM not in metadata:
-        raise InputError("not a file of vectors that evenrank wrote", path=path)
-    try:
-        rows = table["vector"].chunk(0)
-        matrix = np.frombuffer(rows.values.buffers()[1], np.float32, rows.type.list_size * len(rows))
-        matrix = matrix.reshape(len(rows), -1)
-        words, facts = table["word"].to_pylist(), metadata[_KEY].decode()
-        intact = checksum(words, facts, matrix).encode() == metadata[CHECKSUM]
-    except (ValueError, KeyError, IndexError, AttributeError, TypeError):  # not laid out as it was written
-        intact = False
-    if not intact:
-        raise InputError("damaged: its checksum is another; write the file again", path=path)
-    return Vectors.trusted(words, matrix, json.loads(facts))
 
 
 def _is_binary(path: str | os.PathLike[str]) -> bool:
@@ -318,44 +275,23 @@ def _binary_word(content: bytes, row: int, dimension: int, path: str | os.PathLi
 def save(vectors: Vectors, path: str | os.PathLike[str]) -> None:
     """Write vectors; the ending of the name decides the format.
 
-    ``.arrow`` is mapped into memory when it is opened, and alone keeps the provenance. ``.bin`` is word2vec
-    binary, ``.txt`` and ``.vec`` are word2vec (fastText) text with a header; these may be followed by
-    ``.gz`` or ``.zst``. The file appears when it is complete.
+    ``.bin`` is word2vec binary, ``.txt`` and ``.vec`` are word2vec (fastText) text with a header; each may be
+    followed by ``.gz`` or ``.zst``. The file appears when it is complete.
     """
     suffix = format_suffix(path)
-    if suffix in (".bin", ".txt", ".vec"):
-        _write_word2vec(vectors, path, binary=suffix == ".bin")
-    elif str(path).endswith(".arrow"):
-        _write_arrow(vectors, path)
-    else:
+    if suffix not in (".bin", ".txt", ".vec"):
         raise InputError(
-            "the ending says how vectors are written: .arrow (opens at once), .bin (word2vec), .txt or .vec "
-            "(text with a header)",
+            "the ending says how vectors are written: .bin (word2vec), .txt or .vec (text with a header)",
             path=path,
         )
-
-
-def _write_arrow(vectors: Vectors, path: str | os.PathLike[str]) -> None:
-    """Write words and vectors as an Arrow file, with the provenance and a checksum of everything."""
-    rows = pa.FixedSizeListArray.from_arrays(pa.array(vectors.matrix.ravel()), vectors.dimension)
-    facts = json.dumps(vectors.provenance, ensure_ascii=False)
-    metadata = {_KEY: facts, CHECKSUM: checksum(vectors.words, facts, np.ascontiguousarray(vectors.matrix))}
-    table = pa.table({"word": pa.array(vectors.words, pa.string()), "vector": rows})
-    table = table.replace_schema_metadata(metadata)
-    with writing(path) as file, pa.ipc.new_file(file, table.schema) as writer:
-        writer.write_table(table)
-
-
-def _write_word2vec(vectors: Vectors, path: str | os.PathLike[str], *, binary: bool) -> None:
-    """Write word2vec's format; as text with the shortest digits that give the same float32 again."""
     for word in vectors.words:
         if word.encode().split() != [word.encode()]:
-            raise InputError(f"a word in this format cannot be {word!r}; use .arrow", path=path)
+            raise InputError(f"a word in this format cannot be {word!r}; leave it out", path=path)
     with writing(path) as file:
         file.write(f"{len(vectors)} {vectors.dimension}\n".encode())
         for start in range(0, len(vectors), ROWS):
             block = vectors.matrix[start : start + ROWS]
-            if binary:
+            if suffix == ".bin":
                 rows = [row.astype("<f4").tobytes() for row in block]
             else:
                 digits = pa.array(block.ravel()).cast(pa.string())

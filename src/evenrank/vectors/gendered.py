@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from evenrank.data import formats
 from evenrank.data.files import magic, writing
-from evenrank.data.formats import text_lines, text_of
+from evenrank.data.formats import text_lines
 from evenrank.data.schema import show
 from evenrank.errors import InputError, InputWarning
 from evenrank.text.lexicon import lexicon
@@ -69,24 +69,22 @@ MIRRORED: tuple[Pair, ...] = tuple((first, second) for first, second in map(str.
 
 
 def read_words(path: str | os.PathLike[str]) -> list[str]:
-    """Read words from a file: one on each line, where ``#`` begins a comment; or a JSON list."""
-    words = _json_list(path)
-    if words is None:
-        words = [line for _, line in text_lines(path)]
-    if not words or not all(isinstance(word, str) and word for word in words):
-        raise InputError("there are no words in it, or other things than words", path=path)
+    """Read words from a file: one on each line, where ``#`` begins a comment."""
+    words = [line for _, line in text_lines(path)]
+    if not words:
+        raise InputError("there are no words in it", path=path)
     return words
 
 
 def read_pairs(source: Pairs) -> tuple[Pair, ...]:
     """Return pairs of words as tuples, each once: given, or from a file.
 
-    A file has two words on each line (between them a tab, a comma or spaces; ``#`` begins a comment), or is
-    a JSON list of lists.
+    A file has two words on each line: between them a tab, a comma or spaces; ``#`` begins a comment.
     """
-    path = source if isinstance(source, (str, os.PathLike)) else None
-    pairs: Any = source if path is None else _json_list(path)
-    if path is not None and pairs is None:
+    pairs: Any = source
+    path = None
+    if isinstance(source, (str, os.PathLike)):
+        path = source
         pairs = [_split_pair(line, path, number) for number, line in text_lines(path)]
     unique: dict[Pair, None] = {}
     for pair in pairs:
@@ -105,18 +103,6 @@ def _split_pair(line: str, path: str | os.PathLike[str], number: int) -> list[st
     if len(words) != 2 or not all(words):
         raise InputError(f"expected two words, found {show(line)}", path=path, line=number)
     return words
-
-
-def _json_list(path: str | os.PathLike[str]) -> list[Any] | None:
-    """The list in a JSON file; None if the file is not JSON."""
-    text = text_of(path)
-    if not text.lstrip().startswith("["):
-        return None
-    try:
-        return list(json.loads(text))
-    except (ValueError, RecursionError) as error:
-        line = getattr(error, "lineno", None)
-        raise InputError(f"not readable as JSON: {error}", path=path, line=line) from None
 
 
 def specific_words(source: Iterable[str] | str | os.PathLike[str] | None = None) -> frozenset[str]:
@@ -288,18 +274,7 @@ class Genderedness:
         )
         table = pa.Table.from_arrays([pa.array(self.words), pa.array(self.values)], schema=schema)
         with writing(path) as file:
-            pq.write_table(
-                table,
-                file,
-                row_group_size=max(1, len(table)),
-                compression="zstd",
-                compression_level=22,
-                use_dictionary=False,
-                write_statistics=False,
-                write_page_checksum=True,
-                # Sorted words share their beginnings; the bytes of a float are alike by position.
-                column_encoding={"word": "DELTA_BYTE_ARRAY", "g": "BYTE_STREAM_SPLIT"},
-            )
+            pq.write_table(table, file, compression="zstd", compression_level=22, write_page_checksum=True)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Genderedness:

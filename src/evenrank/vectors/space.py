@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,6 @@ from evenrank.errors import InputError, InputWarning
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Duplicates = Literal["error", "first"]
 
 ROWS = 1 << 14
 """Rows processed at a time, so that no second matrix is needed."""
@@ -39,8 +38,6 @@ class Vectors:
         error; a row of zeros has no direction and is left out with a warning.
     provenance
         Where the vectors come from; kept in everything computed from them.
-    duplicates
-        What to do with a word that occurs twice: ``error``, or keep the ``first``.
 
     Examples
     --------
@@ -59,10 +56,9 @@ class Vectors:
         matrix: npt.ArrayLike,
         *,
         provenance: Mapping[str, Any] | None = None,
-        duplicates: Duplicates = "error",
     ) -> None:
         rows = np.array(matrix, np.float32, order="C")
-        self._set(*normalised(list(words), rows, duplicates=duplicates), provenance)
+        self._set(*normalised(list(words), rows), provenance)
 
     @classmethod
     def trusted(
@@ -122,13 +118,10 @@ def normalised(
     words: list[str],
     matrix: Floats,
     *,
-    duplicates: Duplicates = "error",
     path: str | os.PathLike[str] | None = None,
     first_line: int | None = None,
 ) -> tuple[list[str], Floats]:
     """Check words and matrix and scale the rows in place; errors name the file and line, if any."""
-    if duplicates not in ("error", "first"):
-        raise InputError(f"unknown choice {duplicates!r} for duplicates; choose one of: error, first")
     if matrix.ndim != 2 or len(words) != len(matrix):
         shape = " × ".join(map(str, matrix.shape))
         raise InputError(f"{len(words):,} words and a matrix of {shape}; give one row per word", path=path)
@@ -141,12 +134,9 @@ def normalised(
     first_rows: dict[str, int] = {}
     for row, word in enumerate(words):
         earlier = first_rows.setdefault(word, row)
-        if earlier != row and duplicates == "error":
-            raise error(
-                f"the word {word!r} has two vectors, number {earlier + 1:,} and number {row + 1:,}; "
-                "remove one, or load them in Python with duplicates='first' and save them",
-                row,
-            )
+        if earlier != row:
+            numbers = f"number {earlier + 1:,} and number {row + 1:,}"
+            raise error(f"the word {word!r} has two vectors, {numbers}; remove one", row)
     lengths = row_lengths(matrix)
     if not np.isfinite(lengths).all():
         row = int(np.flatnonzero(~np.isfinite(lengths))[0])
@@ -162,9 +152,8 @@ def normalised(
             stacklevel=3,
         )
     np.divide(matrix, np.where(keep, lengths, 1)[:, None], out=matrix, casting="same_kind")
-    if len(first_rows) < len(words) or zero:
-        rows = [row for row in first_rows.values() if keep[row]]
-        words, matrix = [words[row] for row in rows], matrix[rows]
+    if zero:
+        words, matrix = [word for word, row in first_rows.items() if keep[row]], matrix[keep]
     return words, matrix
 
 

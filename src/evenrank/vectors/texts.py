@@ -10,7 +10,6 @@ direct stereotypes vanish.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from importlib import resources
@@ -30,9 +29,6 @@ from evenrank.vectors.space import Doubles, Ints
 GENDERED_STOP_WORDS = frozenset("mrs ms she her hers herself mr he his himself him".split())
 STEMMER = "english"
 StopList = Literal["glasgow", "indri"]
-
-_ASCII_WORDS = re.compile("[a-z0-9]{2,}")
-"""The tokens of ASCII text in lower case that have two letters or more."""
 _MIX, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 
 
@@ -163,9 +159,7 @@ class GenderedTexts:
 
     def _query_stems(self, queries: Sequence[str]) -> tuple[Ints, Ints]:
         """Bounds and stems: stems[bounds[i]:bounds[i + 1]] are those of query i that the vocabulary has."""
-        words = [
-            _ASCII_WORDS.findall(query.lower()) if query.isascii() else tokens(query) for query in queries
-        ]
+        words = [tokens(query) for query in queries]
         every = list(chain.from_iterable(words))
         unique = [word for word in dict.fromkeys(every) if len(word) > 1]
         row_of = {w: self._stem_rows.get(stem, -1) for w, stem in zip(unique, _stems(unique), strict=True)}

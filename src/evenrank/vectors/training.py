@@ -132,7 +132,7 @@ def distil(
 
     Examples
     --------
-    ``save(distil(vocabulary("docs.tsv")), "minilm.arrow")``
+    ``save(distil(vocabulary("docs.tsv")), "minilm.bin")``
     """
     unique = list(dict.fromkeys(words.words if isinstance(words, Vectors) else words))
     if not unique:

@@ -45,7 +45,7 @@ def balance_command(
         typer.Option(metavar="FILE|predict", help="Matching, generation: gender of each training query."),
     ] = None,
     method: Annotated[
-        Method, typer.Option(help="Matching, generation: pair queries one to one, or balance bins.")
+        Method, typer.Option(help="Matching: pair queries one to one, or draw from bins.")
     ] = Method.matching,
     caliper: Annotated[
         float | None,
@@ -118,16 +118,12 @@ def balance_command(
             source=dictionary,
         )
     else:
-        settings = {
-            "method": method.value,
-            "caliper": caliper,
-            "bins": bins,
-            "range": range_.value,
-            "seed": seed,
-        }
+        settings: dict[str, Any] = {"bins": bins, "range": range_.value, "seed": seed}
+        if by is By.matching:
+            settings |= {"method": method.value, "caliper": caliper}
         result = _levelled(
-            searched, queries, qrels, genders_or_predicted(genders, queries), generated, generated_genders,
-            by is By.generation, settings,
+            searched, queries, qrels, genders_or_predicted(genders, queries),
+            None if by is By.matching else generated, generated_genders, settings,
         )  # fmt: skip
     files = result.write(output, queries, qrels, index=searched, genders=with_genders, seed=seed)
     if by is not By.matching and generated_genders is None:
@@ -143,7 +139,6 @@ def _levelled(
     genders: Any,
     generated: str | None,
     generated_genders: str | None,
-    by_generation: bool,
     settings: dict[str, Any],
 ) -> Any:
     """The training set in which both genders are equally close to their documents."""
@@ -154,7 +149,7 @@ def _levelled(
     requested = read_queries(queries)
     labels = read_genders(genders).join(requested, on="query_id", how="semi", maintain_order="left")
     scores = association_scores(index, requested, qrels)
-    if not by_generation:
+    if generated is None:
         return balance(scores, labels, **settings)
     made = read_generated(generated)
     made_scores = association_scores(index, made.texts(), made.qrels())

@@ -28,20 +28,8 @@ class Line(NamedTuple):
     slope: float
     intercept: float
     r: float  # Pearson's correlation; NaN where all y are equal
+    p: float | None  # two-sided, of the correlation; None for fewer than three points, or no r
     error: float  # standard error of the slope
-    points: int
-
-    @property
-    def p(self) -> float | None:
-        """Two-sided p of the correlation, by Student's t; None for fewer than three points, or no r."""
-        if self.points < 3 or math.isnan(self.r):
-            return None
-        if abs(self.r) == 1:
-            return 0.0
-        from scipy.special import stdtr
-
-        freedom = self.points - 2
-        return float(2 * stdtr(freedom, -abs(self.r) * math.sqrt(freedom / (1 - self.r**2))))
 
 
 def rank_weights(ranks: Ints, discount: str = "log") -> Floats:
@@ -69,28 +57,17 @@ def list_means(values: Floats, weights: Floats, owner: Ints, lists: int) -> tupl
 def fit(x: Floats, y: Floats) -> Line | None:
     """Fit the line y = intercept + slope · x; None if fewer than two points, or all x are equal.
 
-    Summed in extended precision, so that lists that are all alike have a slope of exactly 0, and
-    mirrored lists the mirrored slope.
+    Lists that are all alike have a slope of exactly 0.
     """
-    if len(x) < 2:
-        return None
-    wide, high = x.astype(np.longdouble), y.astype(np.longdouble)
-    dx, dy = wide - wide.mean(), high - high.mean()
-    variance, spread = dx @ dx, dy @ dy
-    if not variance > 1e-24:
+    if len(x) < 2 or not ((x - x.mean()) ** 2).sum() > 1e-24:
         return None
     if np.ptp(y) == 0:
-        return Line(0.0, float(y[0]), math.nan, 0.0, len(x))
-    slope = dx @ dy / variance
-    residual = dy - slope * dx
-    freedom = len(x) - 2
-    return Line(
-        slope=float(slope),
-        intercept=float(high.mean() - slope * wide.mean()),
-        r=float(np.clip(dx @ dy / np.sqrt(variance * spread), -1, 1)),
-        error=float(np.sqrt(residual @ residual / freedom / variance)) if freedom > 0 else 0.0,
-        points=len(x),
-    )
+        return Line(0.0, float(y[0]), math.nan, None, 0.0)
+    from scipy.stats import linregress
+
+    line = linregress(x, y)
+    p = float(line.pvalue) if len(x) > 2 else None
+    return Line(float(line.slope), float(line.intercept), float(line.rvalue), p, float(line.stderr))
 
 
 def slopes(x: Floats, y: Floats, axis: int = -1) -> Floats:

@@ -13,12 +13,12 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from evenrank.data.docs import map_in_order
 from evenrank.errors import InputError
 from evenrank.measures.gsr import slope
 from evenrank.measures.gsr.slope import Entries, Fitted, SlopeSummary
 from evenrank.measures.lists import WHOLE_LIST, Floats, Ints, find_rows, ranked_lists
 from evenrank.measures.results import Options
-from evenrank.parallel import map_in_order, thread_count
 
 if TYPE_CHECKING:
     from evenrank.measures.gsr.measure import StereotypeReinforcement
@@ -122,7 +122,7 @@ class Study:
                 for start in range(0, len(texts), _TEXTS):
                     yield texts[start : start + _TEXTS]
 
-        self.words = Hits.joined(map_in_order(self.texts.find, kept_texts(), threads=thread_count()))
+        self.words = Hits.joined(map_in_order(self.texts.find, kept_texts()))
         self.doc_ids = pl.concat(ids, rechunk=True)
         if self.doc_ids.n_unique() < len(self.doc_ids):
             repeated = self.doc_ids.filter(self.doc_ids.is_duplicated())[0]

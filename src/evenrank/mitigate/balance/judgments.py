@@ -17,9 +17,9 @@ import numpy.typing as npt
 import polars as pl
 
 import evenrank
+from evenrank.data.read import refuse_after_fork
 from evenrank.errors import InputError, check_whole
 from evenrank.mitigate.balance.training_set import TrainingSet, predicted_or_given
-from evenrank.parallel import refuse_after_fork
 from evenrank.psychology import scores as category_scores
 from evenrank.queries.generated import read_generated, stable_hash
 from evenrank.show.grid import Grid

@@ -150,7 +150,10 @@ def balance(
     >>> balance(scores, genders, caliper=0.5).pairs["query_id"].to_list()
     ['f1', 'm3', 'f2', 'm1']
     """
-    _check_settings(method, caliper, bins, range, seed)
+    check_choice("method", method, get_args(Method))
+    _check_bins(bins, range, seed)
+    if caliper is not None and not 0 <= caliper < np.inf:
+        raise InputError(f"caliper is {caliper}; it must be a finite number from 0 on")
     table, unscored = _score_table(scores, genders)
     sides = {gender: table.filter(pl.col("gender") == gender) for gender in GENDERS}
     female, male = (side["score"].to_numpy() for side in sides.values())
@@ -178,13 +181,10 @@ def balance(
     )
 
 
-def _check_settings(method: str, caliper: float | None, bins: Any, range: str, seed: Any) -> None:
-    check_choice("method", method, get_args(Method))
+def _check_bins(bins: Any, range: str, seed: Any) -> None:
     check_choice("range", range, get_args(Range))
     check_whole("bins", bins)
     check_whole("seed", seed, least=0)
-    if caliper is not None and not 0 <= caliper < np.inf:
-        raise InputError(f"caliper is {caliper}; it must be a finite number from 0 on")
 
 
 def _score_table(scores: Any, genders: Any) -> tuple[pl.DataFrame, list[str]]:
@@ -274,15 +274,14 @@ def fill(
     genders: Any,
     generated_scores: Any,
     generated_genders: Any = None,
-    method: Method = "matching",
-    caliper: float | None = None,
     bins: int = BINS,
     range: Range = "pooled",
     seed: int = 0,
 ) -> Balanced:
     """Add generated queries until those of both genders are equally close to their documents.
 
-    Pairs of a real query and its document that find no counterpart stay, and are counted in ``left_out``.
+    As published: generated queries are drawn for the shorter side of each bin until it is level. Pairs of a
+    real query and its document that find no counterpart stay, and are counted in ``left_out``.
 
     Parameters
     ----------
@@ -294,11 +293,7 @@ def fill(
         The same scores of generated queries with their documents.
     generated_genders
         Their genders; predicted by the shipped classifier if not given.
-    method
-        ``matching`` (the default) pairs real queries one to one as far as possible, and gives each of the
-        others a generated query whose score differs by no more than the caliper. ``bins``, as published,
-        draws generated queries for the shorter side of each bin until it is level.
-    caliper, bins, range, seed
+    bins, range, seed
         As for :func:`evenrank.balance`. With the range ``male``, scores outside it are not levelled, and
         count as without a counterpart.
 
@@ -308,12 +303,11 @@ def fill(
     >>> found = fill(
     ...     {"f1": 1.0, "m1": 1.0, "m2": 3.0}, made, genders={"f1": "female", "m1": "male", "m2": "male"},
     ...     generated_scores={"g1": 1.1, "g2": 2.9}, generated_genders={"g1": "female", "g2": "female"},
-    ...     caliper=0.5,
     ... )
     >>> found.added["query_id"].to_list()
     ['g2']
     """
-    _check_settings(method, caliper, bins, range, seed)
+    _check_bins(bins, range, seed)
     table, _ = _score_table(scores, genders)
     candidates, source_of_genders = _candidates(
         read_generated(generated).queries, generated_scores, generated_genders
@@ -321,18 +315,8 @@ def fill(
     real = {gender: table.filter(pl.col("gender") == gender)["score"].to_numpy() for gender in GENDERS}
     stock = {gender: np.flatnonzero((candidates["gender"] == gender).to_numpy()) for gender in GENDERS}
     values = candidates["score"].to_numpy()
-    settings: dict[str, Any] = {
-        "by": "generation",
-        "method": method,
-        "genders of generated queries": source_of_genders,
-    }
-    if method == "bins":
-        settings |= {"bins": bins, "range": range, "seed": seed}
-        chosen, missing = _by_bins(real, stock, values, bins, range, seed)
-    else:
-        settings["caliper"] = _default_caliper(*real.values()) if caliper is None else caliper
-        chosen, missing = _by_matching(real, stock, values, settings["caliper"])
-    added = candidates[np.sort(np.concatenate(chosen))]
+    chosen, missing = _counterparts(real, stock, values, bins, range, seed)
+    added = candidates[np.sort(chosen)]
     after = [
         np.concatenate([real[gender], added.filter(pl.col("gender") == gender)["score"].to_numpy()])
         for gender in GENDERS
@@ -344,7 +328,13 @@ def fill(
         left_out={f"{gender} pairs without a counterpart": count for gender, count in missing.items()},
         before=association(*real.values(), bins=bins),
         after=association(*after, bins=bins),
-        provenance={"evenrank": evenrank.__version__, **settings},
+        provenance={
+            "evenrank": evenrank.__version__,
+            "genders of generated queries": source_of_genders,
+            "bins": bins,
+            "range": range,
+            "seed": seed,
+        },
     )
 
 
@@ -366,24 +356,10 @@ def _candidates(generated: pl.DataFrame, scores: Any, genders: Any) -> tuple[pl.
     return frame.join(labels, on="query_id", how="left", maintain_order="left"), source_of_genders
 
 
-def _by_matching(
-    real: dict[str, Floats], stock: dict[str, Any], values: Floats, caliper: float
-) -> tuple[list[Any], dict[str, int]]:
-    """Counterparts of the real queries that have none among the real ones."""
-    pairs = dict(zip(GENDERS, matched(*real.values(), caliper=caliper), strict=True))
-    chosen, missing = [], {}
-    for gender, other in (GENDERS, GENDERS[::-1]):
-        alone = np.setdiff1d(np.arange(len(real[gender])), pairs[gender])
-        rows, partners = matched(real[gender][alone], values[stock[other]], caliper=caliper)
-        chosen.append(stock[other][partners])
-        missing[gender] = len(alone) - len(rows)
-    return chosen, missing
-
-
-def _by_bins(
-    real: dict[str, Floats], stock: dict[str, Any], values: Floats, bins: int, edges_of: Range, seed: int
-) -> tuple[list[Any], dict[str, int]]:
-    """Generated queries for the shorter side of each bin, drawn at random.
+def _counterparts(
+    real: dict[str, Floats], stock: dict[str, Places], values: Floats, bins: int, edges_of: Range, seed: int
+) -> tuple[Places, dict[str, int]]:
+    """Generated queries for the shorter side of each bin; how many real pairs of each gender lack one.
 
     Real scores outside all bins find no counterpart either.
     """
@@ -401,7 +377,7 @@ def _by_bins(
             rows = stock[other][places[stock[other]] == place]
             chosen.append(random.permutation(rows)[:short])
             missing[gender] += short - len(chosen[-1])
-    return chosen, missing
+    return np.concatenate(chosen), missing
 
 
 # On a line, two pairs that cross can be uncrossed without making either the sum or the largest of the

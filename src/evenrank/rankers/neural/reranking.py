@@ -236,7 +236,6 @@ def two_stage(
     """
     from evenrank.rankers.registry import make
 
-    index.docs  # noqa: B018  says at once if there is no text
     depth = (10 if model == "llm" else 100) if candidates is None else candidates
     check_whole("candidates", depth)
     reranker = make_reranker(model, **settings)

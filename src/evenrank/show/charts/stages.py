@@ -97,26 +97,30 @@ def _colours(measure: str) -> tuple[str, str]:
 
 def preference_figures(found: Mirror) -> list[Figure]:
     """Preference and content of each ranker, with their intervals."""
-    rows = [
-        (part, row.ranker, value.value, value.low, value.high, row.queries)
+    parts = [
+        found.summary.select(
+            pl.lit(part).alias("measure"),
+            run="ranker",
+            value=part,
+            low=f"{part}_low",
+            high=f"{part}_high",
+            queries="queries",
+        )
         for part in ("preference", "content")
-        for row in found.rows
-        if (value := getattr(row, part)).value is not None
     ]
-    if not rows:
+    frame = pl.concat(parts).drop_nulls("value")
+    if frame.is_empty():
         return []
-    frame = pl.DataFrame(
-        rows, schema=["measure", "run", "value", "low", "high", "queries"], orient="row",
-        infer_schema_length=None,
-    )  # fmt: skip
-    measure, of, against = (getattr(found.rows[0], name) for name in ("measure", "of", "against"))
-    told = "; ".join(f"{row.ranker} {row.preference.value or 0:+.3f}" for row in found.rows)
+    measure, of, against = found.summary.select("measure", "positive", "negative").row(0)
+    told = "; ".join(
+        f"{ranker} {value or 0:+.3f}" for ranker, value in found.summary.select("ranker", "preference").rows()
+    )
     return [
         Figure(
             "preference",
             f"Preference and content, {measure}",
             "Preference: half the sum of the leans on the texts and on their mirror image. Content: half the "
-            f"difference. Over {_spanned([row.queries for row in found.rows])}; above 0 {of}.",
+            f"difference. Over {_spanned(found.summary['queries'].to_list())}; above 0 {of}.",
             f"Preference of each ranker in {measure}: {told}.",
             intervals(frame, title=f"{measure}: ← {against} · {of} →"),
             frame,
@@ -142,8 +146,10 @@ def preference_section(audit: Audit, more: Mapping[str, Any]) -> Section | None:
     result = more.get("preference") or audit.preference
     if result is None:
         return None
+    verdicts = result.summary.select("ranker", "verdict", "queries").rows()
     said = "; ".join(
-        f"{row.ranker}: {row.verdict} ({counted(row.queries, 'query', 'queries')})" for row in result.rows
+        f"{ranker}: {verdict} ({counted(queries, 'query', 'queries')})"
+        for ranker, verdict, queries in verdicts
     )
     lead = f"The collection, ranked as it is and with women and men swapped. {said}."
     return Section.of("preference", "The ranker or the texts", lead, preference_figures(result))
