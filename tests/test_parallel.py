@@ -71,6 +71,7 @@ entries = {
     "mirror of pairs": lambda: er.mirror(docs, queries, pairs=True),
     "balance": lambda: er.balance({"a": 1.0, "b": 1.0}, {"a": "female", "b": "male"}),
     "classify": lambda: er.classify(["he is a nurse"]),
+    "compare": lambda: er.compare(values),
     "trace": lambda: er.trace(run, ["RaB@2"], tally=tally),
     "mirror": lambda: er.mirror(docs, queries),
     "fit_projection": lambda: er.fit_projection(gendered, model=Encoder()),

@@ -305,11 +305,3 @@ def test_memory_stays_flat_as_a_collection_grows(tmp_path: Path) -> None:
         block.read()
         most = max(most, pool.bytes_allocated() - before)
     assert most < 12 * files.BLOCK < path.stat().st_size
-
-
-def test_the_length_of_a_collection_is_its_number_of_documents(tmp_path: Path) -> None:
-    path = tmp_path / "docs.tsv"
-    path.write_text("d1\tshe\nd2\the\nd3\tthey\n")
-    assert len(open_docs(path)) == len(open_docs({"a": "she", "b": "he", "c": ""})) == 3
-    nothing = open_docs({})
-    assert len(nothing) == 0 and nothing  # a collection is true without being counted

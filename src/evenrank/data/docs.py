@@ -30,7 +30,6 @@ from evenrank.data.read import (
     is_dataset,
     is_frame,
     is_irds,
-    is_pandas,
     is_plain_row,
     path_of,
     read_qrels,
@@ -97,14 +96,6 @@ class Docs:
 
     def __repr__(self) -> str:
         return f"Docs({self.name!r})"
-
-    def __len__(self) -> int:
-        """The number of documents, counted in one pass over the collection."""
-        return sum(batch.num_rows for batch in self.batches())
-
-    def __bool__(self) -> bool:
-        """True, so that `if docs` does not read the collection to count it."""
-        return True
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The documents, in order, as Arrow batches with the columns ``doc_id`` and ``text``."""
@@ -253,21 +244,18 @@ def _docs_of_file(path: Any, fields: Sequence[str], ids: Sequence[str], name: st
 
 
 def _docs_of_frame(frame: Any, fields: Sequence[str], ids: Sequence[str], name: str) -> Docs:
-    """A Polars, pandas or Arrow table. Slices are converted one by one: a whole column costs more."""
+    """A Polars, pandas or Arrow table."""
     frame = frame.collect() if isinstance(frame, pl.LazyFrame) else frame
     columns = frame_columns(frame)
     id_column, texts = pick(columns, ids), pick_fields(columns, fields)
-    chosen = frame[[id_column, *texts]] if is_pandas(frame) else frame.select([id_column, *texts])
-
-    def read(start: int) -> pa.RecordBatch:
-        part = chosen[start : start + ROWS] if is_pandas(frame) else chosen.slice(start, ROWS)
-        return documents(Table(as_frame(part, None), offset=start), id_column, texts)
+    rows = as_frame(frame, {each: (each,) for each in (id_column, *texts)})
 
     def blocks() -> Iterator[Block]:
-        for start in range(0, len(chosen), ROWS):
-            yield Block(partial(read, start), 0)
+        for start in range(0, len(rows), ROWS):
+            part = Table(rows.slice(start, ROWS), offset=start)
+            yield Block(partial(documents, part, id_column, texts), 0)
 
-    return Docs(name, blocks, frozen=isinstance(frame, (pl.DataFrame, pa.Table, pa.RecordBatch)))
+    return Docs(name, blocks, frozen=True)
 
 
 def _row_blocks(rows: Iterable[Any], fields: Sequence[str], ids: Sequence[str]) -> Iterator[Block]:

@@ -499,9 +499,9 @@ def _header(folder: Path) -> dict[str, Any]:
         text = path.read_bytes()
     try:
         header = json.loads(text)
-    except ValueError as error:
-        raise InputError(f"not JSON: {error}", path=path) from None
-    if not isinstance(header, dict) or set(header) != _KEYS or not isinstance(header["files"], dict):
+    except ValueError:
+        header = None
+    if not isinstance(header, dict) or not header.keys() >= _KEYS or not isinstance(header["files"], dict):
         raise InputError("not the header of a model; train again", path=path)
     if header["version"] != VERSION:
         problem = f"version {header['version']} of the model format; this evenrank reads {VERSION}"

@@ -246,15 +246,15 @@ def _csv_rows(text: str, separator: str, path: Path, line: int) -> Iterator[tupl
         raise InputError(f"not a line of CSV: {error}", path=path, line=line) from None
 
 
-def text_of(path: Path, limit: int = files.WHOLE) -> str:
+def text_of(path: Path) -> str:
     """A small file as text: UTF-8, with or without a byte order mark."""
-    return files.whole(path, limit=limit).decode()
+    return files.whole(path).decode()
 
 
-def text_lines(path: Path, *, remark: str | None = "#") -> list[tuple[int, str]]:
-    """The lines of a file, stripped, with their numbers; without blank lines and remarks."""
+def text_lines(path: Path) -> list[tuple[int, str]]:
+    """The lines of a file, stripped, with their numbers; without blank lines and remarks (``# …``)."""
     stripped = ((number, line.strip()) for number, line in enumerate(text_of(path).split("\n"), start=1))
-    return [(number, line) for number, line in stripped if line and not (remark and line.startswith(remark))]
+    return [(number, line) for number, line in stripped if line and not line.startswith("#")]
 
 
 # --- Objects -----------------------------------------------------------------------------------------------
