@@ -415,7 +415,7 @@ def _candidates(
     )
     width, kept, least = _FIRST, 0, _LEAST
     while True:
-        first = total  # the next document that has a term
+        first: Any = total  # the next document that has a term
         for i in range(end - begin):
             if places[i] < lasts[i]:
                 first = min(first, np.int64(postings.documents[places[i]]))
