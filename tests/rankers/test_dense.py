@@ -153,7 +153,7 @@ def test_dense_scores_are_the_cosines_of_the_library(index: Index) -> None:
     first = run.filter(query_id="q1")["doc_id"].to_list()
     assert first.index("d5") + 1 == first.index("d1")  # the same text: the greater id first
     described = ranker.describe()
-    assert ranker.notes[0].startswith(f"encoded by {DEFAULT}, from the ")  # type: ignore[attr-defined]
+    assert ranker.notes[0].startswith(f"encoded by {DEFAULT} (")  # type: ignore[attr-defined]
     assert described["encoder"]["model"] == DEFAULT and described["encoder"]["source"] in ("cache", "package")
 
 

@@ -241,7 +241,7 @@ def constrain(name: str, limit: list[str], settings: Mapping[str, Any]) -> Any:
         given["docs"] = collection(name).docs
     found = er.constrain(bm25_run(name), limit=limit, **given)
     certificate = found.certificate
-    report = found.report.drop("work", "ms")  # how it was computed, which may change
+    report = found.report.drop("work")  # how it was computed, which may change
     return {
         "run": run_values(found),
         "certificate": {key: certificate[key] for key in ("status", "proved", "largest_gap", "mean_loss")},
@@ -301,8 +301,8 @@ def penalise(name: str, bias: str) -> Any:
     return run_values(er.penalise(bm25_run(name), tally(name), 1.5, bias=bias))
 
 
-def interpolate(name: str, magnitude: str) -> Any:
-    return orders(er.interpolate(bm25_run(name), tally(name), 0.6, magnitude=magnitude))
+def interpolate(name: str, bias: str) -> Any:
+    return orders(er.interpolate(bm25_run(name), tally(name), 0.6, bias=bias))
 
 
 for _name in COLLECTIONS:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -13,10 +12,9 @@ from typing import Any, Literal, Unpack
 import numpy as np
 import polars as pl
 
-from evenrank.errors import InputError, check_choice
+from evenrank.errors import InputError, check_choice, check_number, check_whole
 from evenrank.measures.base import is_sum, preferred_direction
 from evenrank.measures.evaluate import measured
-from evenrank.measures.groups import Groups, listed_groups, normal_groups, read_targets
 from evenrank.measures.inputs import Inputs, MeasureInputs
 from evenrank.measures.lists import Floats, RankedLists, Words, views_of
 from evenrank.measures.parse import Condition
@@ -31,7 +29,6 @@ from evenrank.mitigate._solver.lists import (
     Solved,
     gains,
     solve,
-    warm_up,
 )
 from evenrank.mitigate._solver.mean import solve_mean
 from evenrank.mitigate.base import reordered_run
@@ -40,8 +37,6 @@ from evenrank.mitigate.limits import Limit, apply_limits, parse_limits, rows_of
 _SHARES = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05)
 BUDGET = 0.05
 """Seconds of an ordinary core for a query."""
-LIST = "results"
-"""What the query of one list is called."""
 Progress = Callable[[int, int | None], None]
 
 
@@ -110,14 +105,12 @@ def constrain(
     check_choice("mode", mode, ("each", "mean"))
     check_choice("utility", utility, ("dcg", "order"))
     progress = given.pop("progress", None)
-    for name in ("queries", "qrels", "vectors", "pairs", "genders", "ties"):
-        if name in given:
-            raise InputError(f"constrain takes no {name}: it looks at the run and its documents")
     check_choice("missing", given.get("missing", "error"), ("error", "zero"))
-    _check_search(candidates, budget)
+    check_whole("candidates", candidates)
+    check_number("budget", budget)
     conditions = parse_limits(limit)
     inputs = Inputs.open({"the run": run}, tally=tally, **given)
-    return constrained(
+    return constrain_inputs(
         inputs,
         conditions,
         mode=mode,
@@ -129,7 +122,7 @@ def constrain(
     )
 
 
-def constrained(
+def constrain_inputs(
     inputs: Inputs,
     conditions: Sequence[Condition],
     *,
@@ -140,7 +133,7 @@ def constrained(
     utility: str = "dcg",
     progress: Progress | None = None,
 ) -> Constrained:
-    """As :func:`constrain`, of the one run of inputs that are open."""
+    """As :func:`constrain`, for the one run of opened inputs."""
     (frame,) = inputs.runs.values()
     limits = applied(conditions, inputs, candidates)
     lists = limits[0].lists
@@ -157,40 +150,28 @@ def constrained(
         if exact:
             raise InputError("exact is for limits on each query; with the mode 'mean' give a larger budget")
         solved, certificate = solve_mean(gain, limits, ranks, budget=budget, progress=progress)
-        times = [0.0] * len(solved)
     else:
 
-        def one(query: int) -> tuple[Solved, float]:
-            started = time.thread_time()
-            rows = rows_of(limits, query)
-            result = solve(gain[query], rows, min(ranks, len(gain[query])), budget=budget, exact=exact)
-            return result, 1000 * (time.thread_time() - started)
+        def solve_query(query: int) -> Solved:
+            n = min(ranks, len(gain[query]))
+            return solve(gain[query], rows_of(limits, query), n, budget=budget, exact=exact)
 
-        warm_up()
         rows_of(limits, 0)  # what concerns all queries is computed with the first
-        solved, times = [], []
+        solved = []
         with ThreadPoolExecutor(os.cpu_count()) as pool:  # the compiled loops let go of the interpreter
-            for done, (result, took) in enumerate(pool.map(one, range(len(first))), 1):
+            for result in pool.map(solve_query, range(len(first))):
                 solved.append(result)
-                times.append(took)
                 if progress is not None:
-                    progress(done, len(first))
+                    progress(len(solved), len(first))
     order = np.arange(frame.height)
     for start, result in zip(first.tolist(), solved, strict=True):
         order[start : start + len(result.order)] = start + result.order
     limited = {each.condition.measure: each for each in limits}  # one may be limited twice
-    report = _report(lists.query_ids, solved, times).with_columns(
+    report = _report(lists.query_ids, solved).with_columns(
         column for each in limited.values() for column in _values(each, order, first, lengths)
     )
-    summary = summed_up(report, [str(condition) for condition in conditions], mode) | certificate
+    summary = _certificate(report, [str(condition) for condition in conditions], mode) | certificate
     return Constrained.of(reordered_run(frame, order), report, summary)
-
-
-def _check_search(candidates: int, budget: float) -> None:
-    if candidates < 1:
-        raise InputError(f"candidates is {candidates!r}, but must be at least 1")
-    if not budget > 0:
-        raise InputError(f"budget is {budget!r}, but must be above 0 seconds")
 
 
 def applied(conditions: Sequence[Condition], inputs: Inputs, candidates: int) -> list[Limit]:
@@ -202,7 +183,7 @@ def applied(conditions: Sequence[Condition], inputs: Inputs, candidates: int) ->
     return apply_limits(conditions, {kind: view.lists(run) for kind, view in views.items()})
 
 
-def _report(query_ids: pl.Series, solved: Sequence[Solved], times: Sequence[float]) -> pl.DataFrame:
+def _report(query_ids: pl.Series, solved: Sequence[Solved]) -> pl.DataFrame:
     before = np.array([each.utility_before for each in solved])
     after = np.array([each.utility for each in solved])
     ceiling = np.array([each.ceiling for each in solved])
@@ -212,11 +193,10 @@ def _report(query_ids: pl.Series, solved: Sequence[Solved], times: Sequence[floa
             "status": [each.status for each in solved],
             "utility_before": before,
             "utility": after,
-            "gap": relative(ceiling - after, before),
+            "gap": _share(ceiling - after, before),
             "excess": [each.excess for each in solved],
             "least_excess": [each.least_excess for each in solved],
             "work": [each.work for each in solved],
-            "ms": list(times),
         }
     )
 
@@ -228,12 +208,17 @@ def _values(limit: Limit, order: np.ndarray, first: np.ndarray, lengths: np.ndar
     kept = np.repeat(first, lists.lengths) + lists.positions - 1  # of each entry of the lists, its row
     row_to_entry = np.full(int(lengths.sum()), -1)
     row_to_entry[kept] = np.arange(len(kept))
-    after = reordered(lists, row_to_entry[order[kept]])
+    after = _reordered(lists, row_to_entry[order[kept]])
     values = [measure.per_query(each).values for each in (lists, after)]
     return [
         pl.Series(name, each).fill_nan(None)
         for name, each in zip((f"{measure} before", str(measure)), values, strict=True)
     ]
+
+
+def _reordered(lists: RankedLists, order: np.ndarray) -> RankedLists:
+    """The same lists with their entries in another order."""
+    return replace(lists, rows=lists.rows[order], doc_ids=lists.doc_ids.gather(order))
 
 
 class Constrained(pl.DataFrame):
@@ -244,8 +229,8 @@ class Constrained(pl.DataFrame):
     report
         One row for each query: `status`, `utility_before`, `utility`, `gap` (what may be missing to the
         best, as a share of `utility_before`), `excess` and `least_excess` where limits cannot be kept,
-        `work` (pairs of rank and document tried), `ms` (computing time), and each limited measure before
-        and after. What a Polars operation makes of the run is an ordinary frame without it.
+        `work` (pairs of rank and document tried), and each limited measure before and after. What a Polars
+        operation makes of the run is an ordinary frame without it.
     certificate
         Over all queries: limits, mode, how many queries have each status, the share that is proved, the
         largest gap, the mean loss of utility; with mode `mean` also the multipliers.
@@ -269,12 +254,12 @@ class Constrained(pl.DataFrame):
         return import_module("evenrank.show.notebook").chart(self)
 
     def to_report(self) -> dict[str, Any]:
-        """The certificate and the report as JSON knows them, without times: equal input, equal bytes."""
-        return {**self.certificate, "queries": self.report.drop("ms").to_dicts()}
+        """JSON-ready dict of the certificate and the report."""
+        return {**self.certificate, "queries": self.report.to_dicts()}
 
 
-def summed_up(report: pl.DataFrame, limits: list[str], mode: str) -> dict[str, Any]:
-    """The report over all queries."""
+def _certificate(report: pl.DataFrame, limits: list[str], mode: str) -> dict[str, Any]:
+    """The summary over all queries."""
     status = report["status"]
     names = (KEPT, OPTIMAL, GAP, INFEASIBLE, UNRESOLVED) if mode == "each" else (KEPT, MOVED)
     counts = {name: int((status == name).sum()) for name in names}
@@ -288,11 +273,11 @@ def summed_up(report: pl.DataFrame, limits: list[str], mode: str) -> dict[str, A
         "status": counts,
         "proved": float(proved.mean() or 0.0),  # type: ignore[arg-type]
         "largest_gap": float(report["gap"].max() or 0.0),  # type: ignore[arg-type]
-        "mean_loss": float(np.mean(relative(before - report["utility"].to_numpy(), before))),
+        "mean_loss": float(np.mean(_share(before - report["utility"].to_numpy(), before))),
     }
 
 
-def relative(part: Floats, whole: Floats) -> Floats:
+def _share(part: Floats, whole: Floats) -> Floats:
     """A share, 0 where there is nothing to share."""
     return np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0)
 
@@ -312,10 +297,8 @@ class ConstrainSweep:
         return f"constrain ({self.mode})"
 
     def __post_init__(self) -> None:
-        if not is_sum(self.measure):
+        if not is_sum(self.measure) or self._way == "one":
             raise InputError(f"{self.measure} cannot be bounded here; RaB, ARaB, FaiRR, NFaiRR and LIWC can")
-        if self._way == "one":
-            raise InputError(f"{self.measure} cannot be bounded here; values near 1 are good, on both sides")
         if self.given is None and self._way == "high" and self.measure.BEST is None:
             raise InputError(f"name the strengths: bounds on {self.measure}, from weak to strong")
 
@@ -330,15 +313,13 @@ class ConstrainSweep:
 
     def strengths(self) -> list[float]:
         """Those given, or bounds that leave nine tenths to one twentieth of the bias there is."""
-        high = self._way == "high"
-        if self.given is not None:
-            return [self._none, *sorted(self.given, reverse=not high)]
-        result = measured(self.inputs, [self.measure], Options(confidence=None))[self.measure]
-        if not high:
+        high, given = self._way == "high", self.given
+        if given is None:
+            result = measured(self.inputs, [self.measure], Options(confidence=None))[self.measure]
             size = (result.abs if self.measure.SIGNED else result.value) or 0.0
-            return [self._none, *(float(f"{share * size:.6g}") for share in _SHARES)]
-        best, value = self.measure.BEST, result.value or 0.0
-        return [self._none, *(float(f"{best - share * (best - value):.6g}") for share in _SHARES)]
+            best = self.measure.BEST if high else 0.0
+            given = [float(f"{best + share * (size - best):.6g}") for share in _SHARES]
+        return [self._none, *sorted(given, reverse=not high)]
 
     def apply(self, strength: float) -> pl.DataFrame:
         """The most useful ranking within the bound."""
@@ -346,7 +327,7 @@ class ConstrainSweep:
             return self.inputs.runs["the run"]
         form = {"zero": "abs({})<={!r}", "low": "{}<={!r}", "high": "{}>={!r}"}[self._way]
         limits = parse_limits(form.format(self.measure, strength))
-        return pl.DataFrame(constrained(self.inputs, limits, mode=self.mode, candidates=self.candidates))
+        return pl.DataFrame(constrain_inputs(self.inputs, limits, mode=self.mode, candidates=self.candidates))
 
 
 @dataclass(frozen=True)
@@ -359,8 +340,8 @@ class Reranked:
         For each rank the number of the result that now stands there, counted from 0 as they were given.
     status
         `kept`, `optimal`, `gap`, `infeasible` or `unresolved`: as :class:`Constrained` has them.
-    loss, gap
-        Usefulness given up, and what at most could be saved by a better ranking, as shares of that before.
+    loss
+        Usefulness given up, as a share of that before.
     before, after
         Each limited measure; None where it is undefined.
     """
@@ -368,21 +349,16 @@ class Reranked:
     order: list[int]
     status: str
     loss: float
-    gap: float
     before: dict[str, float | None]
     after: dict[str, float | None]
 
 
 def rerank(
     scores: Sequence[float],
-    counts: Mapping[str, Sequence[float]] | None = None,
+    counts: Mapping[str, Sequence[float]],
     *,
     limit: str | Condition | Sequence[str | Condition],
-    labels: Sequence[str | None] | None = None,
-    targets: Mapping[str, float] | None = None,
     candidates: int = 100,
-    exact: bool = False,
-    budget: float = BUDGET,
     utility: Literal["dcg", "order"] = "dcg",
 ) -> Reranked:
     """The most useful order of one result list within limits on its bias: :func:`constrain` for a search box.
@@ -393,10 +369,8 @@ def rerank(
         One for each result, highest best; among equal ones the first given comes first.
     counts
         For each group how often its words occur in each result, as in a tally: ``{"female": [0, 2],
-        "male": [3, 0]}``; with ``tokens`` and ``female_logwords`` … where a magnitude asks for them.
-    labels, targets
-        The group that each result shows, and the share that each group should have.
-    limit, candidates, exact, budget, utility
+        "male": [3, 0]}``; with ``tokens`` and ``female_logwords`` … where a magnitude needs them.
+    limit, candidates, utility
         As for :func:`constrain`. NFaiRR compares with the results themselves.
 
     Examples
@@ -405,54 +379,29 @@ def rerank(
     >>> rerank([9.0, 8.0, 7.0], counts, limit="abs(RaB@2)<=0.2").order
     [1, 2, 0]
     """
-    check_choice("utility", utility, ("dcg", "order"))
-    _check_search(candidates, budget)
-    conditions = parse_limits(limit)
+    check_whole("candidates", candidates)
     given = np.asarray(scores, dtype=np.float64)
     if given.ndim != 1 or len(given) == 0 or not np.isfinite(given).all():
         raise InputError("scores must be finite numbers, one for each result")
-    by = np.argsort(-given, kind="stable")
-    lists_of: dict[Hashable, RankedLists] = {}
-    if counts is not None:
-        lists_of[Words] = replace(_lists(counts, given, by), background=_lists(counts, given, by))
-    if labels is None and any(getattr(c.measure, "VIEW", None) is Groups for c in conditions):
-        raise InputError("limits on groups need labels, one for each result")
-    if labels is not None:
-        shown = listed_groups(pl.Series(range(len(labels))), normal_groups(labels))
-        lists = _lists(shown.frame.drop("doc_id").to_dict(as_series=False), given, by)
-        shares = None
-        if targets is not None:
-            shares = read_targets({LIST: targets}, shown.groups).of(lists.query_ids, shown.groups)
-        lists_of[Groups] = replace(lists, labels=shown, targets=shares)
-    limits = apply_limits(conditions, lists_of)
-    gain = gains(given[by][:candidates], utility)
-    ranks = min(len(gain), max(condition.measure["cutoff"] for condition in conditions))
-    result = solve(gain, rows_of(limits, 0), ranks, budget=budget, exact=exact)
+    frame = pl.DataFrame({name: np.asarray(values) for name, values in counts.items()})
+    if len(frame) != len(given):
+        raise InputError(f"there are {len(given)} scores, but {len(frame)} results are described")
+    by_score = np.argsort(-given, kind="stable")
+    groups = tuple(name for name in counts if name != "tokens" and not name.endswith("_logwords"))
+    length = np.array([len(given)])
+    ids = pl.Series(map(str, by_score.tolist()), dtype=pl.String)
+    lists = RankedLists(pl.Series(["results"]), length, ids, by_score, frame, groups, given[by_score], length)
+    limits = apply_limits(parse_limits(limit), {Words: replace(lists, background=lists)})
+    gain = gains(given[by_score][:candidates], utility)
+    ranks = min(len(gain), max(each.measure["cutoff"] for each in limits))
+    result = solve(gain, rows_of(limits, 0), ranks, budget=BUDGET, exact=False)
     order = np.concatenate([result.order, np.arange(len(gain), len(given))])
     before, after = {}, {}
     for each in limits:
-        measure, seen = each.condition.measure, each.lists
-        before[str(measure)] = _value(measure, seen)
-        after[str(measure)] = _value(measure, reordered(seen, order))
-    whole = result.utility_before or 1.0
-    loss, gap = (result.utility_before - result.utility) / whole, (result.ceiling - result.utility) / whole
-    return Reranked(by[order].tolist(), result.status, loss, gap, before, after)
-
-
-def reordered(lists: RankedLists, order: np.ndarray) -> RankedLists:
-    """The same lists with their entries in another order."""
-    return replace(lists, rows=lists.rows[order], doc_ids=lists.doc_ids.gather(order))
-
-
-def _lists(columns: Mapping[str, Sequence[float]], scores: Any, by: Any) -> RankedLists:
-    """One ranked list whose documents are rows of these columns."""
-    frame = pl.DataFrame({name: np.asarray(values) for name, values in columns.items()})
-    if len(frame) != len(scores):
-        raise InputError(f"there are {len(scores)} scores, but {len(frame)} results are described")
-    groups = tuple(name for name in columns if name != "tokens" and not name.endswith("_logwords"))
-    length = np.array([len(by)])
-    ids = pl.Series([str(row) for row in by.tolist()], dtype=pl.String)
-    return RankedLists(pl.Series([LIST]), length, ids, by, frame, groups, scores[by], length)
+        before[str(each.measure)] = _value(each.measure, each.lists)
+        after[str(each.measure)] = _value(each.measure, _reordered(each.lists, order))
+    loss = (result.utility_before - result.utility) / (result.utility_before or 1.0)
+    return Reranked(by_score[order].tolist(), result.status, loss, before, after)
 
 
 def _value(measure: Any, lists: RankedLists) -> float | None:

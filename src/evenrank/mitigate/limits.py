@@ -2,8 +2,8 @@
 
 RaB, ARaB, FaiRR and NFaiRR are such sums already. MB depends on how many of the top n show a group, Skew on
 the share of a group among those labelled, and both become bounds on these numbers. Where the numbers within
-the limit do not hang together (Skew counts an absent group as half a document), there are several
-alternatives, each of them linear.
+the limit are not contiguous (Skew counts an absent group as half a document), there are several alternatives,
+each of them linear.
 """
 
 from __future__ import annotations
@@ -14,23 +14,21 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-import ir_measures
 import numpy as np
-from ir_measures.measures import Measure
 
 from evenrank.errors import InputError
-from evenrank.measures.base import is_bias, is_sum
+from evenrank.measures.base import is_sum
 from evenrank.measures.lists import Floats, RankedLists, view_key
 from evenrank.measures.parse import Condition, parse_condition
 from evenrank.measures.representation import CountInTop, representation_bias
-from evenrank.measures.skew import ABSENT, ShareInTop, skews
+from evenrank.measures.skew import ShareInTop, skews
 
 MAX_ALTERNATIVES = 64
 _UNBOUNDED = 1e300  # in place of infinity, with which the solvers cannot reckon
 _STEEP = 50.0  # no share of a list is e to this times another
 ROUNDING = 1e-12
 """A bound that is exceeded by no more than this, relative to the numbers added up, counts as kept: on paper
-such values are equal to it. With < and > they count as exceeding it."""
+such values are equal to it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,30 +97,19 @@ class Limit:
         """The condition on Σ_i weights[i] · values[document at rank i]."""
         bound = self.condition.bound
         return [
-            self._strict(Row(weights, values * side, bound if self.condition.absolute else bound * side))
+            Row(weights, values * side, bound if self.condition.absolute else bound * side)
             for side in self.sides
         ]
 
-    def _strict(self, row: Row) -> Row:
-        """With < and > a value that equals the bound within rounding exceeds it."""
-        if "=" in self.condition.op:
-            return row
-        return replace(row, upper=row.upper - 2 * (row.bound - row.upper))
-
     def _holds(self, value: float) -> bool:
         """Whether a value keeps to the condition, within rounding."""
-        slack = ROUNDING if "=" in self.condition.op else -ROUNDING
-        value = abs(value) if self.condition.absolute else value
-        if self.condition.op.startswith("<"):
-            return value <= self.condition.bound + slack
-        return value >= self.condition.bound - slack
+        value, bound = abs(value) if self.condition.absolute else value, self.condition.bound
+        return value <= bound + ROUNDING if self.sides[0] > 0 else value >= bound - ROUNDING
 
     def _count(self, count: CountInTop) -> list[Row]:
         """At least and at most so many of the top n."""
         shown, n, target = count
-        if shown.dtype.kind == "f":  # a share of the top, minus the target
-            return self._bounded(np.full(n, 1 / n), shown - target)
-        # Looked for beyond 0 and n too: a limit that no list can keep then still says in which direction.
+        # Beyond 0 and n too: a limit that no list can keep then still says in which direction.
         numbers = range(-n, 2 * n + 1)
         values = representation_bias(np.array(numbers), n, target).tolist()
         kept = [c for c, value in zip(numbers, values, strict=True) if self._holds(value)]
@@ -133,47 +120,20 @@ class Limit:
         """Skew within its bounds: with the group present its share is bounded, absent the number labelled."""
         group, labelled, target, t = share
         ones = np.ones(t)
-        condition = self.condition
-        below = condition.absolute or condition.op.startswith("<")
-        least = float(group[group > 0].min(initial=1.0))  # of a document that shows the group at all
-        present = [Row(ones, -1.0 * group, -least)]
         bounds = []
-        if below:
-            bounds.append((1.0, condition.bound))
-        if condition.absolute or not below:
-            bounds.append((-1.0, -condition.bound if condition.absolute else condition.bound))
-        for side, at in bounds:
-            share_at = target * np.exp(min(max(at, -_STEEP), _STEEP))
-            present.append(self._strict(Row(ones, side * (group - share_at * labelled), 0.0)))
-        # How much may be labelled when none shows the group: these numbers are contiguous.
-        smallest = float(labelled[labelled > 0].min(initial=1.0))
-        if labelled.dtype.kind == "f":
-            absent = self._absent_totals(target, smallest, t)
-        else:
-            absent = [x for x in range(1, t + 1) if self._holds(_absent(x, target))]
+        for side in self.sides:
+            at = self.condition.bound * (side if self.condition.absolute else 1.0)
+            most = target * np.exp(min(max(at, -_STEEP), _STEEP))
+            bounds.append(Row(ones, side * (group - most * labelled), 0.0))
+        present = [Row(ones, -1.0 * group, -1.0), *bounds]
+        # How many may be labelled when none shows the group: these numbers are contiguous.
+        absent = [x for x in range(1, t + 1) if self._holds(_absent(x, target))]
         if not absent:
             return [present]
-        if len(bounds) == 1 and below and absent[0] <= smallest:
-            return [[*present[1:], Row(ones, -1.0 * labelled, -smallest)]]
+        if self.sides == [1.0] and absent[0] == 1:
+            return [[*bounds, Row(ones, -1.0 * labelled, -1.0)]]
         none = [Row(ones, 1.0 * group, 0.0), *_between(ones, labelled, absent[0], absent[-1], t)]
         return [present, none]
-
-    def _absent_totals(self, target: float, smallest: float, t: int) -> list[float]:
-        """How much may be labelled, at least and at most, when nothing of it shows the group; or nothing.
-
-        The skew is then ln ½ up to 1/target, and falls as ln(½ / (labelled · target)) beyond.
-        """
-        condition = self.condition
-        if condition.absolute or condition.op.startswith(">"):
-            bound = -condition.bound if condition.absolute else condition.bound
-            if not self._holds(_absent(smallest, target)):
-                return []
-            most = ABSENT / (target * np.exp(max(bound, -_STEEP)))
-            return [smallest, min(most, float(t))]
-        if self._holds(_absent(smallest, target)):
-            return [smallest, float(t)]
-        least = ABSENT / (target * np.exp(max(condition.bound, -_STEEP)))
-        return [least, float(t)] if least <= t else []
 
 
 def _between(weights: Floats, values: Any, least: float, most: float, t: int) -> list[Row]:
@@ -195,15 +155,10 @@ def parse_limits(limit: Any) -> list[Condition]:
     conditions = []
     for condition in map(parse_condition, given):
         measure: Any = condition.measure
-        if math.isinf(condition.bound):
-            if condition.op.startswith(">"):
-                raise InputError(f"{condition}: no ranking can keep to it")
-            condition = replace(condition, bound=_UNBOUNDED)
-        if not _can_be_limit(measure):
-            known: list[Any] = [m for m in ir_measures.measures.registry.values() if _can_be_limit(m)]
-            names = [m.NAME for m in sorted(known, key=lambda m: (not m.SIGN_NAMES_GROUP, not m.LINEAR))]
+        if not (is_sum(measure) or hasattr(measure, "count_in_top") or hasattr(measure, "shares_in_top")):
             raise InputError(
-                f"{condition}: {measure.NAME} cannot be a limit; {', '.join(names[:-1])} and {names[-1]} can"
+                f"{condition}: {measure.NAME} cannot be a limit; RaB, ARaB and other sums over documents, "
+                "Skew, MinSkew, MaxSkew and MB can"
             )
         conditions.append(_checked(condition, measure))
     return conditions
@@ -211,10 +166,12 @@ def parse_limits(limit: Any) -> list[Condition]:
 
 def _checked(condition: Condition, measure: Any) -> Condition:
     """The condition as a limit on one list; refused where it cannot be one."""
-    if is_sum(measure) and not measure.LINEAR:  # the size of a sum: LIWC
-        condition = replace(condition, absolute=True)
+    if condition.op in ("<", ">"):
+        raise InputError(f"{condition}: write a limit with {condition.op}=")
     if measure.params.get("cutoff") is None:
         raise InputError(f"{condition}: no order changes it over the whole list; add a cut-off: @10")
+    if is_sum(measure) and not measure.LINEAR:  # the size of a sum: LIWC
+        condition = replace(condition, absolute=True)
     refused, instead = getattr(measure, "LIMIT_REFUSED", ("", ""))
     if refused and condition.absolute:
         raise InputError(f"{condition}: its sign is known; write MinSkew@10>=-0.2 or MaxSkew@10<=0.2")
@@ -222,14 +179,9 @@ def _checked(condition: Condition, measure: Any) -> Condition:
         refused, instead = ">", "limit it from above with <="
     if refused and condition.op.startswith(refused):
         raise InputError(f"{condition}: {instead}")
-    if condition.absolute and not condition.holds(0.0):
+    if condition.absolute and condition.bound < 0:
         raise InputError(f"{condition}: an absolute value is never below 0; the smallest bound is <=0")
-    return condition
-
-
-def _can_be_limit(measure: Measure) -> bool:
-    able = (hasattr(measure, name) for name in ("count_in_top", "shares_in_top"))
-    return is_bias(measure) and (is_sum(measure) or any(able))
+    return replace(condition, bound=min(max(condition.bound, -_UNBOUNDED), _UNBOUNDED))
 
 
 def apply_limits(
@@ -243,6 +195,8 @@ def apply_limits(
         if lists is None:
             raise InputError(f"{condition} needs {measure.VIEW.NEEDED}")
         measure.check_groups(lists.groups)
+        if not is_sum(measure) and lists.counts().dtype.kind == "f":
+            raise InputError(f"{condition} counts documents that show one group; these labels are shares")
         limits.append(Limit(condition, lists))
     return limits
 

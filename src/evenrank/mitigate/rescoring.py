@@ -10,29 +10,24 @@ import numpy as np
 import polars as pl
 
 from evenrank.data.runs import read_run
-from evenrank.errors import InputError, check_choice, check_number, check_whole
+from evenrank.errors import InputError, check_number, check_whole
 from evenrank.measures.document_bias import document_bias, run_bias
 from evenrank.measures.inputs import Inputs
 from evenrank.measures.lists import Floats
-from evenrank.measures.rank_bias import ARaB
 from evenrank.mitigate.base import LAMBDAS, from_nothing, reordered_run
 from evenrank.stats.rounding import level_ties
 
-_UNREAD = ("queries", "qrels", "background", "vectors", "pairs", "targets", "genders", "ties", "order")
-"""What other commands look at, and a penalty does not."""
 _WEIGHTS = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0)
 
 
 def interpolate(
     run: Any,
-    tally: Any,
+    tally: Any = None,
     strength: float = 0.5,
     *,
-    magnitude: str = "tf",
-    of: str | None = None,
-    against: str | None = None,
+    bias: Any = "tf",
     candidates: int = 100,
-    missing: Literal["error", "zero"] = "error",
+    **given: Any,
 ) -> pl.DataFrame:
     """Re-rank by (1 − λ) · score − λ · |bias|, both from 0 to 1 within the query's candidates.
 
@@ -46,19 +41,17 @@ def interpolate(
         The run to re-rank, and the word counts of the collection.
     strength
         λ, from 0 to 1.
-    magnitude, of, against
-        What makes a document biased: the difference of two groups' magnitudes, as in RaB.
+    bias
+        What makes a document one-sided, as for :func:`evenrank.negatives`.
     candidates
         How many documents from the top are re-ranked; the others stay below them.
+    given
+        What the bias needs else: docs, lexicon, tokenizer, labels, dictionary, missing.
     """
     check_number("strength", strength, most=1)
     check_whole("candidates", candidates)
-    check_choice("missing", missing, ("error", "zero"))
-    frame = read_run(run)
-    bias: Any = ARaB(magnitude=magnitude, of=of, against=against) @ 1
-    top = frame.filter(pl.col("rank") <= candidates)
-    sizes = document_bias(top, bias, tally=tally, missing=missing)
-    return _resorted(frame, _mixed(top, sizes, strength), candidates)
+    inputs = Inputs.open({"the run": run}, tally=tally, **given)
+    return Rescoring("interpolate", inputs, bias, None, candidates).apply(strength)
 
 
 def penalise(
@@ -88,13 +81,8 @@ def penalise(
     ['b', 'a', 'c']
     """
     check_number("strength", strength)
-    for name in _UNREAD:
-        if name in given:
-            raise InputError(f"penalise takes no {name}; leave it out")
     frame = read_run(run)
-    if tally is not None:
-        given["tally"] = tally
-    lowered = _lowered(frame, document_bias(frame, bias, **given), strength)
+    lowered = _lowered(frame, document_bias(frame, bias, tally=tally, **given), strength)
     lowered = level_ties(lowered, np.cumsum(frame["rank"].to_numpy() == 1))
     return read_run(frame.select("query_id", "doc_id", score=pl.Series(lowered)))
 

@@ -76,7 +76,7 @@ class DenseRanker:
     @property
     def notes(self) -> tuple[str, ...]:
         """Which model it was, and where it came from."""
-        return (f"encoded by {self.encoder.model.name}, from {self.encoder.model.origin}",)
+        return (f"encoded by {self.encoder.model.name} ({self.encoder.model.source})",)
 
     def documents(self, progress: Progress | None = None) -> DocumentVectors:
         """Return the vectors of the documents, encoding those that are not in the cache."""

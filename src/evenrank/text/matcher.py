@@ -66,7 +66,7 @@ class Hits(NamedTuple):
         parts = [cls(none, np.zeros(1, np.int64), none, none, none.reshape(0, 2)), *pieces]
         tokens, _, entries, times, spans = map(np.concatenate, zip(*parts, strict=True))
         sizes = np.concatenate([np.diff(part.bounds) for part in parts])
-        return cls(tokens, np.cumsum([0, *sizes]), entries, times, spans)
+        return cls(tokens, np.append(0, np.cumsum(sizes)), entries, times, spans)
 
 
 class Matcher:

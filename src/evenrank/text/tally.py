@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from evenrank.data.files import reading, refuse_input, writing
 from evenrank.data.read import is_spark, spark
 from evenrank.data.schema import Block, DuplicateCheck, Table
 from evenrank.errors import InputError
-from evenrank.text.lexicon import Lexicon, shipped
+from evenrank.text.lexicon import Lexicon
 from evenrank.text.matcher import Matcher, Source
 from evenrank.text.tokens import Tokenizer
 
@@ -155,7 +154,7 @@ def tally(
     if is_spark(docs):
         built: Any = spark().tally_frame(docs, lexicon, tokenizer=tokenizer)
         return built
-    source, matcher = as_docs(docs), _matcher(lexicon, tokenizer)
+    source, matcher = as_docs(docs), Matcher(lexicon, tokenizer)
     batches = list(count_documents(source, matcher, progress))
     table = pa.Table.from_batches(batches, tally_columns(matcher.groups))
 
@@ -163,18 +162,6 @@ def tally(
         return provenance(source.describe(), matcher, len(table))
 
     return Tally(_frame(table), describe if source.frozen else describe())
-
-
-def _matcher(lexicon: Source, tokenizer: str) -> Matcher:
-    """The matcher of a lexicon; those of shipped ones are compiled once."""
-    if isinstance(lexicon, str) and lexicon in shipped():
-        return _shipped_matcher(lexicon, tokenizer)
-    return Matcher(lexicon, tokenizer)
-
-
-@lru_cache(maxsize=16)
-def _shipped_matcher(lexicon: str, tokenizer: str) -> Matcher:
-    return Matcher(lexicon, tokenizer)
 
 
 def count_documents(docs: Docs, matcher: Matcher, progress: Progress | None) -> Iterator[pa.RecordBatch]:
@@ -217,7 +204,7 @@ def tally_to_file(
 
     Returns the provenance that the file carries.
     """
-    source, matcher = as_docs(docs), _matcher(lexicon, tokenizer)
+    source, matcher = as_docs(docs), Matcher(lexicon, tokenizer)
     _check_output(path, source)
     rows = count_documents(source, matcher, progress)
     return write_tally(path, rows, tally_columns(matcher.groups), provenance(source.describe(), matcher))
@@ -348,13 +335,6 @@ def _groups(columns: Iterable[str]) -> tuple[str, ...]:
     return groups
 
 
-def _log1p(counts: NDArray[Any]) -> NDArray[np.float64]:
-    """Return ln(1 + count): small whole numbers, most of all counts, from a table."""
-    if counts.dtype.kind not in "iu" or not counts.size or counts.min() < 0 or counts.max() > 1 << 16:
-        return np.asarray(np.log1p(counts), np.float64)
-    return np.array([math.log1p(count) for count in range(int(counts.max()) + 1)])[counts]
-
-
 MAGNITUDES = ("tf", "tf-words", "boolean", "count", "length")
 
 
@@ -393,7 +373,7 @@ def magnitude(
         Number of tokens of each document; only `length` looks at it.
     """
     if name == "tf":
-        return _log1p(np.asarray(counts))
+        return np.asarray(np.log1p(counts), np.float64)
     if name == "boolean":
         return (np.asarray(counts) > 0).astype(np.float64)
     if name == "count":

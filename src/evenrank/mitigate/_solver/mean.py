@@ -121,8 +121,7 @@ def solve_mean(
         [limit.condition.bound * (1.0 if limit.condition.absolute else limit.sides[0]) for limit in limits]
     )
     bounds = np.clip(bounds, -_FAR, _FAR)
-    strict = np.array([1.0 if "=" in limit.condition.op else -1.0 for limit in limits])
-    room = (bounds + strict * ROUNDING * np.maximum(1.0, np.abs(bounds))) * defined
+    room = (bounds + ROUNDING * np.maximum(1.0, np.abs(bounds))) * defined
     first = sum(query.utility[0] for query in queries)
     ceiling, charges = first, np.zeros(len(limits))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -161,36 +160,26 @@ def _solved(query: _Query, pick: int) -> Solved:
 
 
 def _mixture(queries: Sequence[_Query], room: Floats) -> tuple[list[Floats], Floats, float]:
-    """The best mixture of the known rankings: shares of each, charges, and its value.
-
-    Queries without a choice stay out of the program.
-    """
+    """The best mixture of the known rankings: shares of each, charges, and its value."""
     from scipy.optimize import linprog
     from scipy.sparse import csr_array
 
-    free = [query for query in queries if len(query.rankings) > 1]
-    fixed = [query for query in queries if len(query.rankings) == 1]
-    used = sum((query.sizes[0] for query in fixed), np.zeros(len(room)))
-    base = sum(query.utility[0] for query in fixed)
-    counts = [len(query.rankings) for query in free]
+    counts = [len(query.rankings) for query in queries]
     k, columns = len(room), sum(counts)
-    sizes = np.array([size for query in free for size in query.sizes]).reshape(columns, k)
-    worth = np.array([value for query in free for value in query.utility])
-    owner = np.repeat(np.arange(len(free)), counts)
-    one = csr_array((np.ones(columns), (owner, np.arange(columns))), shape=(len(free), columns + k))
+    sizes = np.array([size for query in queries for size in query.sizes])
+    worth = np.array([value for query in queries for value in query.utility])
+    owner = np.repeat(np.arange(len(queries)), counts)
+    one = csr_array((np.ones(columns), (owner, np.arange(columns))), shape=(len(queries), columns + k))
     result = linprog(
         np.concatenate([-worth, np.full(k, BIG_PENALTY)]),
         A_ub=np.hstack([sizes.T, -np.eye(k)]),
-        b_ub=room - used,
-        A_eq=one if free else None,
-        b_eq=np.ones(len(free)) if free else None,
+        b_ub=room,
+        A_eq=one,
+        b_eq=np.ones(len(queries)),
         method="highs",
     )
-    shares = np.split(result.x[:columns], np.cumsum(counts)[:-1]) if free else []
-    each = iter(shares)
-    whole = [next(each) if len(query.rankings) > 1 else np.ones(1) for query in queries]
     charges = round_significant(np.clip(-result.ineqlin.marginals, 0.0, BIG_PENALTY), 12)
-    return whole, charges, base - float(result.fun)
+    return np.split(result.x[:columns], np.cumsum(counts)[:-1]), charges, -float(result.fun)
 
 
 def _rounded(queries: Sequence[_Query], shares: list[Floats], charges: Floats, room: Floats) -> list[int]:
