@@ -34,7 +34,6 @@ from torch import Tensor, nn
 
 from evenrank.data.runs import read_run
 from evenrank.errors import InputError, choice_hint
-from evenrank.measures.dictionary import Dictionary
 from evenrank.measures.document_bias import KINDS, document_bias, document_measure
 from evenrank.training.adversary import classifier, pair_labels, reverse
 from evenrank.training.dataset import Examples, augmented, twinned
@@ -141,9 +140,7 @@ def _reads_words(recipe: Any) -> bool:
 
 def _loss_reads_words(recipe: Any, bias: Any, labels: Any) -> bool:
     """Whether the loss does: not where labels or a dictionary tell the groups."""
-    return (
-        is_biased(recipe.loss) and labels is None and not issubclass(document_measure(bias).VIEW, Dictionary)
-    )
+    return is_biased(recipe.loss) and labels is None and "dictionary" not in document_measure(bias).NEEDS
 
 
 def add_loss_inputs(
