@@ -409,9 +409,18 @@ def _candidates(
 ) -> Any:
     """Fill in documents among which the best of a query are; return how many there are."""
     total, begin, end = len(postings.ranks), prepared.offsets[query], prepared.offsets[query + 1]
-    places = postings.offsets[prepared.terms[begin:end]]
-    first, width, kept, least = 0, _FIRST, 0, _LEAST
-    while first < total:
+    places, lasts = (
+        postings.offsets[prepared.terms[begin:end]],
+        postings.offsets[prepared.terms[begin:end] + 1],
+    )
+    width, kept, least = _FIRST, 0, _LEAST
+    while True:
+        first: Any = total  # the next document that has a term
+        for i in range(end - begin):
+            if places[i] < lasts[i]:
+                first = min(first, np.int64(postings.documents[places[i]]))
+        if first == total:
+            break
         window, before = (first, min(first + width, total)), kept
         for i in range(end - begin):
             places[i], kept = _add(
@@ -423,7 +432,7 @@ def _candidates(
         if kept > 2 * depth + _SPARE:
             least = max(least, _threshold(scores[:kept], depth))
             kept = _drop(scores, documents, kept, least)
-        first, width = window[1], min(2 * width, _WINDOW)
+        width = min(2 * width, _WINDOW)
     if kept > depth:
         kept = _drop(scores, documents, kept, _threshold(scores[:kept], depth))
     return kept
