@@ -245,10 +245,10 @@ class Inputs:
 
     def expect_texts(self, measures: Sequence[Any], *, explain: bool) -> None:
         """Announce the documents whose texts these measures need, so that one pass over them is enough."""
-        first, linear = measures[0], any(measure.LINEAR for measure in measures)
-        if "dictionary" in first.NEEDS or (explain and linear and not first.NEEDS & _TABLES):
-            if self.docs is not None:
-                self.docs.expect(self.top_documents(depth_of(measures)))
+        needs, linear = measures[0].NEEDS, any(measure.LINEAR for measure in measures)
+        reads_texts = "dictionary" in needs or (explain and linear and not needs & _TABLES)
+        if self.docs is not None and reads_texts:
+            self.docs.expect(self.top_documents(depth_of(measures)))
 
     def lists(
         self,
