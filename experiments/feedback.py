@@ -13,7 +13,7 @@ from evenrank.mitigate.feedback import FeedbackSweep, expanded_queries, side_by_
 from evenrank.rankers.indexing import cached_index
 from evenrank.show.charts.theme import named, run_colour, zero_line
 from evenrank.text.lexicon import female_and_male
-from experiments.common import Results
+from experiments.common import LEVEL, Results
 
 PAPER = "Bigdeli, thesis 4.1"
 CONTENT = "Figures 4.1-4.7, Tables 4.1-4.5"
@@ -53,6 +53,11 @@ def run(results: Results) -> None:
         first = curve[0]["ARaB@10"]
         fall = {f"λ {row['λ']}": 100 * (first - row["ARaB@10"]) / row["ARaB@10"] for row in curve[1:]}
         falls.append({"collection": name, **fall, "n": curve[0]["n"]})
+        useful, biased = ([row[f"p ({each})"] for row in curve[1:]] for each in ("AP", "|ARaB@10|"))
+        text = f"AP does not change significantly at any λ up to 0.5, {name}"
+        results.fact(text, min(useful) >= LEVEL, f"smallest corrected p = {min(useful):.3f}", curve[0]["n"])
+        text = f"|ARaB@10| changes significantly from λ 0.1 on, {name}"
+        results.fact(text, max(biased) < LEVEL, f"largest corrected p = {max(biased):.3f}", curve[0]["n"])
         curves += curve
         bias += _systems(name, sweep, printed)
         shares.append(_queries(results, name, sweep))
