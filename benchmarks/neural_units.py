@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
@@ -66,11 +67,11 @@ def collection(name: str) -> Any:
 @lru_cache(maxsize=1)
 def ready(name: str, *, few: bool = False) -> Any:
     """Training data, the same for every system and seed; `few` for what has to encode passages of wiki."""
-    from evenrank.training.dataset import prepared
+    from evenrank.training.dataset import make_examples
 
     train, _, index, _ = collection(name)
     queries, depth = (drawn(train.queries, WIKI_TRAINING), WIKI_DEPTH) if few else (train.queries, DEPTH)
-    return prepared(train.docs, queries, train.qrels, index=index, depth=depth, seed=0)
+    return make_examples(train.docs, queries, train.qrels, index=index, depth=depth, seed=0)
 
 
 def is_few(unit: Unit) -> bool:
@@ -80,7 +81,7 @@ def is_few(unit: Unit) -> bool:
 
 def trained(unit: Unit) -> tuple[Path, dict[str, Any]]:
     """The model of a unit, trained if need be."""
-    from evenrank.training.trainer import train_prepared
+    from evenrank.training.trainer import train_on
 
     if unit.system.startswith("cross-encoder"):  # the same model, alone and with the first stage
         unit = unit._replace(system="cross-encoder")
@@ -89,7 +90,7 @@ def trained(unit: Unit) -> tuple[Path, dict[str, Any]]:
     if facts.exists():
         return path, dict(json.loads(facts.read_text()))
     path.parent.mkdir(parents=True, exist_ok=True)
-    settings: dict[str, Any] = {"hybrid": False}
+    settings: dict[str, Any] = {}
     kind, _, rest = unit.system.partition(", ")
     if kind in INTERACTION:
         vectors, stage = rest.split(", ")
@@ -104,8 +105,9 @@ def trained(unit: Unit) -> tuple[Path, dict[str, Any]]:
         settings["max_length"] = 64 if unit.collection == "squad" else 160
         settings |= {"most_queries": 3000, "checks": 2}
     learned = ready(unit.collection, few=is_few(unit))
-    found = train_prepared(kind, learned, path, seed=unit.seed or 0, say=say(unit), **settings)
-    seconds = None if found.seconds is None else round(found.seconds, 1)  # not known if it was interrupted
+    started = time.process_time()
+    found = train_on(learned, kind, path, seed=unit.seed or 0, log=say(unit), **settings)
+    seconds = round(time.process_time() - started, 1)
     content = {"training CPU seconds": seconds, "dev": found.metrics}
     facts.write_text(json.dumps(content))
     return path, content

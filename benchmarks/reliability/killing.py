@@ -68,7 +68,7 @@ _WATCH = [
 ]
 _TRAIN = [
     *("train", "--ranker", "knrm", "--docs", f"{HERE / 'docs.tsv'}", "--queries", f"{HERE / 'queries.tsv'}"),
-    *("--qrels", f"{HERE / 'qrels.txt'}", "--run", f"{HERE / 'bm25.run'}", "--no-hybrid", "-o", "OUT"),
+    *("--qrels", f"{HERE / 'qrels.txt'}", "--run", f"{HERE / 'bm25.run'}", "-o", "OUT"),
     *("--set", "epochs=1", "--set", "depth=10"),
 ]
 COMMANDS: dict[str, Command] = {

@@ -515,7 +515,7 @@ def test_strengths_are_refused_before_training(data, method: str, strengths, sai
             {},
             "knrm has no vector for an adversary to read; choose one of cross-encoder, bi-encoder",
         ),
-        ("augment", {"mirror": "augment"}, "augment sets mirror itself; leave that out of the settings"),
+        ("consistency", {"consistency": 2.0}, "consistency sets consistency itself; leave that out"),
         ("list-bias", {"loss": "list-bias"}, "list-bias sets loss itself; leave that out of the settings"),
         ("constrain", {}, r"Skew@10 cannot be bounded here"),
     ],

@@ -105,24 +105,6 @@ def test_the_command_refuses_to_train_for_feedback(tmp_path, monkeypatch, capsys
     assert "feedback trains no ranker; leave the training out" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("method", "more", "refused"),
-    [("negatives", {}, True), ("adversary", {}, False), ("negatives", {"adversary": 1.0}, False)],
-)
-def test_labels_for_an_adversary_need_one(loaded, method, more, refused: bool) -> None:
-    pytest.importorskip("torch", reason="needs torch, of the extra 'neural'")
-    queries = pl.DataFrame({"query_id": ["t"], "text": ["unlike any other"]})
-    judged = pl.DataFrame({"query_id": ["t"], "doc_id": ["d001"], "relevance": [1]})
-    settings = {"adversary_labels": "group", **more}
-    made = RetrainSpec("head", HERE / "docs.tsv", queries, judged, settings=settings)
-    trains = TrainingMitigation(method, made, read_run(HERE / "bm25.run"), loaded.queries)
-    if not refused:
-        trains.check()
-        return
-    with pytest.raises(er.InputError, match="adversary_labels is what an adversary reads; there is none"):
-        trains.check()
-
-
 def test_a_sweep_that_trains_says_what_it_begins_with(tmp_path, monkeypatch, capsys) -> None:
     pytest.importorskip("torch", reason="needs torch, of the extra 'neural'")
     from evenrank.cli import main

@@ -14,11 +14,8 @@ import pytest
 
 import evenrank as er
 from evenrank import InputError, demo
-from evenrank.data.files import write_model
-from evenrank.rankers import registry
 from evenrank.rankers.base import Progress
 from evenrank.rankers.neural.candidates import Candidates, candidates
-from evenrank.rankers.neural.rerankers import COMPARING, KINDS
 from evenrank.rankers.neural.reranking import make_reranker
 
 DATA = demo.folder()
@@ -188,60 +185,6 @@ def test_the_bi_encoder_finds_what_is_meant(pairs: Candidates) -> None:
     assert plain and all(gap == pytest.approx(0.5 * RUN[query][doc]) for (query, doc), gap in gaps.items())
 
 
-def saved_projection(path: Path) -> str:
-    from evenrank.rankers.encoder import Encoder
-    from evenrank.rankers.projection import GenderProjection
-
-    encoder = Encoder(None)
-    GenderProjection.fit(
-        encoder.documents([*DOCS.values()]).astype(np.float64),
-        np.array([-1.0, 1.0, -1.0, 1.0]),
-        encoder=encoder.facts(),
-    ).save(path)
-    return str(path)
-
-
-@pytest.mark.slow
-@needs_minilm
-def test_a_projection_changes_the_queries_of_what_compares_vectors(tmp_path: Path) -> None:
-    from evenrank.rankers.neural.rerankers import CrossEncoderReranker, with_projection
-
-    projection = saved_projection(tmp_path / "projection")
-    index = er.index(DOCS, tmp_path / "idx")
-    for strength in (0.4, 1.0):
-        given: Any = {"projection": projection, "strength": strength}
-        searched = er.search(index, QUERIES, ranker="dense", **given)
-        reranked = er.rerank("bi-encoder", RUN, DOCS, QUERIES, **given)
-        assert reranked["doc_id"].to_list() == searched["doc_id"].to_list()
-        assert np.allclose(reranked["score"].to_numpy(), searched["score"].to_numpy(), atol=1e-5)
-        mixed = er.search(index, QUERIES, ranker="hybrid", weight=0, **given)
-        both = mixed.join(searched, on=["query_id", "doc_id"])
-        assert len(both) and np.allclose(both["score"].to_numpy(), both["score_right"].to_numpy(), atol=1e-5)
-    described = make_reranker("hybrid", projection=projection, strength="0.4").describe()
-    assert described["strength"] == 0.4 and described["projection"]["documents"] == 4
-    assert len(described["projection"]["sha256"]) == 64
-    for wrong in ("nan", "1e39"):
-        with pytest.raises(InputError, match="from -1000 to 1000"):
-            er.rerank("bi-encoder", RUN, DOCS, QUERIES, projection=projection, strength=wrong)
-    plain = er.rerank("bi-encoder", RUN, DOCS, QUERIES)
-    assert er.rerank("bi-encoder", RUN, DOCS, QUERIES, projection="none").equals(plain)
-    with pytest.raises(InputError, match="no such projection"):
-        er.rerank("bi-encoder", RUN, DOCS, QUERIES, projection=str(tmp_path / "none"))
-    reads = CrossEncoderReranker(None)
-    assert with_projection(reads) is reads
-    with pytest.raises(InputError, match="cross-encoder has none"):
-        with_projection(reads, projection)
-
-
-def test_only_what_compares_vectors_has_the_settings_of_a_projection(tmp_path: Path) -> None:
-    for kind in KINDS:
-        write_model(tmp_path / kind, kind, {}, {})
-        known = {*registry.settings(str(tmp_path / kind))}
-        assert ({"projection", "strength"} <= known) is (kind in COMPARING)
-        assert "backend" in known
-    assert COMPARING == ("bi-encoder", "head")
-
-
 @needs_minilm
 def test_dense_search_and_re_ranking_share_their_vectors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -296,19 +239,10 @@ def test_a_head_trains_and_is_opened_again(tmp_path: Path) -> None:
     torch.set_num_threads(1)
     given: Any = [DATA / name for name in ("docs.tsv", "queries.tsv", "qrels.txt")]
     found = train_ranker("head", *given, tmp_path / "m", run=DATA / "bm25.run", epochs=2, depth=10)
-    assert "untrained hybrid" in found.metrics, "it is always measured beside what was trained"
     pairs = candidates(RUN, DOCS, QUERIES)
     again = open_ranker(tmp_path / "m").reranker
-    np.testing.assert_array_equal(found.ranker.reranker.score(pairs), again.score(pairs))
-    train_ranker("head", *given, tmp_path / "n", run=DATA / "bm25.run", epochs=2, depth=10, hybrid=False)
-    projection = saved_projection(tmp_path / "projection")
-    projected = er.rerank(tmp_path / "m", RUN, DOCS, QUERIES, projection=projection)
-    same = er.rerank(tmp_path / "m", RUN, DOCS, QUERIES, projection=projection, strength="0")
-    assert same.equals(er.rerank(tmp_path / "m", RUN, DOCS, QUERIES))
-    assert not np.allclose(projected["score"].to_numpy(), same["score"].to_numpy())
-    fitted = er.fit_projection(DATA / "docs.tsv", model=tmp_path / "m", max_documents=50)
-    assert fitted.encoder == again.encodings.encoder.facts()
-    assert {"projection", "strength"} <= {*registry.settings(str(tmp_path / "m"))}
+    np.testing.assert_array_equal(found.reranker.score(pairs), again.score(pairs))
+    train_ranker("head", *given, tmp_path / "n", run=DATA / "bm25.run", epochs=2, depth=10)
     name = "weights.safetensors"
     assert (tmp_path / "m" / name).read_bytes() == (tmp_path / "n" / name).read_bytes()
 

@@ -18,10 +18,9 @@ from evenrank.data.runs import read_run, write_run
 
 torch = pytest.importorskip("torch", reason="needs torch, of the extra 'neural'")
 
-from evenrank.rankers.neural.candidates import FirstStage, candidates, scored  # noqa: E402
+from evenrank.rankers.neural.candidates import INTERACTION, FirstStage, candidates, scored  # noqa: E402
 from evenrank.rankers.neural.interaction import Vocabulary, WordPairs, random_vectors  # noqa: E402
-from evenrank.rankers.neural.knrm import Kernels  # noqa: E402
-from evenrank.rankers.neural.rerankers import INTERACTION, interaction_class  # noqa: E402
+from evenrank.rankers.neural.models import INTERACTION_CLASSES, Kernels  # noqa: E402
 
 DATA = demo.folder()
 torch.set_num_threads(1)  # small models; more threads only wait for one another
@@ -40,7 +39,7 @@ def made(kind: str, **options: Any) -> tuple[Any, Any]:
     """An untrained model, and the pairs as it reads them."""
     pairs = candidates(RUN, DOCS, QUERIES)
     vocabulary = Vocabulary.of([text for doc, text in DOCS.items() if doc != "d5"], [QUERIES["q1"]], least=1)
-    model, settings_class = interaction_class(kind)
+    model, settings_class = INTERACTION_CLASSES[kind]
     chosen = settings_class(dimension=16, **options)
     torch.manual_seed(0)
     module = model(vocabulary, chosen, random_vectors(len(vocabulary), 16, 0))
@@ -120,7 +119,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     files = ["--docs", str(DATA / "docs.tsv"), "--queries", str(folder / "train.tsv"), "--qrels"]
     files += [str(DATA / "qrels.txt"), "--run", str(DATA / "bm25.run")]
     (folder / "config.toml").write_text("epochs = 2\nbatch = 16\n")
-    more = ["--no-hybrid", "--config", str(folder / "config.toml"), "--set", "dimension=16"]
+    more = ["--config", str(folder / "config.toml"), "--set", "dimension=16"]
     assert main(["train", "--ranker", "pacrr", *files, *more, "-o", str(folder / "pacrr")]) == 0
     return folder
 
@@ -182,29 +181,11 @@ def test_an_open_model_is_like_its_folder(model: Path) -> None:
     with pytest.raises(InputError, match=r"40 of the 60 queries.*trained this model"):
         er.rerank(opened, *files)
     assert len(er.rerank(opened, *files, depth=1, allow_training_queries=True)) == 60
-    with pytest.raises(InputError, match="backend: this model is open already; give its folder instead"):
-        er.rerank(opened, RUN, DOCS, QUERIES, backend="torch")
 
 
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        ({"hybrid": True}, "hybrid: this model is made already"),
-        ({"weight": 0.2}, "weight: this model is made"),
-    ],
-)
-def test_a_model_that_is_made_takes_no_settings(model: Path, more: dict[str, Any], said: str) -> None:
-    from evenrank.rankers.neural.saved import open_ranker
-
-    with pytest.raises(InputError, match=said):
-        er.rerank(open_ranker(model / "pacrr").reranker, RUN, DOCS, QUERIES, **more)
+def test_what_cannot_score_is_no_model() -> None:
     with pytest.raises(InputError, match="an object with score; found: int"):
         er.rerank(7, RUN, DOCS, QUERIES)
-
-
-def test_a_method_balances_groups_without_a_model() -> None:
-    groups = dict.fromkeys(DOCS, "female") | {"d1": "male"}
-    assert len(er.rerank(run=RUN, method="detgreedy", labels=groups)) == 15
 
 
 @pytest.mark.parametrize(
@@ -214,8 +195,6 @@ def test_a_method_balances_groups_without_a_model() -> None:
         ("bi-encoder", "max_length=abc", "max_length is 'abc'; it must be a whole number"),
         ("cross-encoder:x", "batch=0", "batch is 0; it must be a whole number from 1 on"),
         ("llm", "words=abc", "words is 'abc'; it must be a whole number"),
-        ("llm:x", "checkpoint=y", "checkpoint is given twice: x and y"),
-        ("hybrid", "hybrid=true", "hybrid is no setting; write --hybrid"),
     ],
 )
 def test_rerank_names_a_setting_of_the_wrong_type(
@@ -298,23 +277,11 @@ def test_a_server_offers_a_model_by_the_name_of_its_folder(model: Path, tmp_path
         Service(index, rankers=[str(model / "pacrr"), str(model / "pacrr")])
 
 
-def test_negatives_are_given_once(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    files = ["--docs", str(DATA / "docs.tsv"), "--queries", str(model / "train.tsv"), "--qrels"]
-    files += [str(DATA / "qrels.txt"), "--run", str(DATA / "bm25.run"), "--no-hybrid"]
-    small = ["--set", "epochs=1", "--set", "dimension=8", "--set", "negatives=2"]
-    arguments = ["train", "--ranker", "knrm", *files, *small, "-o", str(tmp_path / "knrm")]
-    assert main([*arguments, "--negatives", "3"]) == 2
-    assert "negatives are given twice" in capsys.readouterr().err
-    assert main(arguments) == 0
-    assert json.loads((tmp_path / "knrm" / "config.json").read_text())["recipe"]["negatives"] == 2
-
-
 def test_hybrid_adds_the_first_stage(model: Path) -> None:
     from evenrank.rankers.neural.saved import open_ranker
 
     opened = open_ranker(model / "pacrr")
     pairs = candidates(RUN, DOCS, QUERIES)
-    assert opened.hybrid_weight is not None
     gap = opened.hybrid().score(pairs) - opened.reranker.score(pairs)
     np.testing.assert_allclose(gap, opened.hybrid_weight * pairs.first, atol=1e-9)
 

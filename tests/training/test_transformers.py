@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ pytestmark = [
     ),
 ]
 SETTINGS: dict[str, Any] = {
-    "hybrid": False, "max_length": 24, "most_queries": 12, "batch": 4, "checks": 3, "patience": 3,
+    "max_length": 24, "most_queries": 12, "batch": 4, "checks": 3, "patience": 3,
     "dev_most": 6, "dev_depth": 10, "rate": 1e-3,
 }  # fmt: skip
 
@@ -69,13 +68,11 @@ def test_interrupted_training_goes_on_to_the_same_weights(kind: str, tiny: Path,
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(kind, tiny, tmp_path / "broken", say=interrupt)
+        train(kind, tiny, tmp_path / "broken", log=interrupt)
     assert not (tmp_path / "broken").exists()
-    (state,) = tmp_path.glob(".broken*/checkpoint-1/trainer_state.json")
-    assert "EarlyStoppingCallback" in json.loads(state.read_bytes())["stateful_callbacks"]  # as ever
+    assert list(tmp_path.glob(".broken*/checkpoint-1/trainer_state.json"))
     said: list[str] = []
-    again = train(kind, tiny, tmp_path / "broken", say=said.append)
-    assert again.seconds is None and whole.seconds > 0  # the time before is not known
+    train(kind, tiny, tmp_path / "broken", log=said.append)
     assert any(each.startswith("resuming after step 1") for each in said)
     assert not any("nan" in each for each in said)
     assert weights(tmp_path / "broken") == weights(tmp_path / "whole")
@@ -83,7 +80,7 @@ def test_interrupted_training_goes_on_to_the_same_weights(kind: str, tiny: Path,
     assert whole.metrics["epochs"], "each check has its RR@10"
 
 
-@pytest.mark.parametrize("at", ["step 3", "RR@10 on the dev queries"])
+@pytest.mark.parametrize("at", ["step 3", "RR@10 on 6 dev queries"])
 def test_checks_before_an_interruption_count_for_the_patience(
     at: str, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,9 +108,9 @@ def test_checks_before_an_interruption_count_for_the_patience(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train("bi-encoder", tiny, tmp_path / "broken", say=interrupt, **settings)
+        train("bi-encoder", tiny, tmp_path / "broken", log=interrupt, **settings)
     said: list[str] = []
-    again = train("bi-encoder", tiny, tmp_path / "broken", say=said.append, **settings)
+    again = train("bi-encoder", tiny, tmp_path / "broken", log=said.append, **settings)
     assert any(each.startswith("resuming after step") for each in said)
     assert again.metrics["epochs"] == whole.metrics["epochs"]
     assert weights(tmp_path / "broken") == weights(tmp_path / "whole")
@@ -130,7 +127,7 @@ def test_the_best_weights_are_found_again_from_another_folder(
 
     monkeypatch.chdir(tmp_path)
     with pytest.raises(KeyboardInterrupt):
-        train("bi-encoder", tiny, Path("m"), say=interrupt)
+        train("bi-encoder", tiny, Path("m"), log=interrupt)
     state = last_checkpoint(tmp_path / ".m.training", 3)
     assert state is not None
     best = json.loads((state / "trainer_state.json").read_text())["best_model_checkpoint"]
@@ -149,11 +146,8 @@ def test_training_that_diverges_says_so_and_leaves_nothing(kind: str, tiny: Path
     [
         ({"most_queries": 0}, "most_queries is 0; it must be a whole number from 1 on"),
         ({"most_queries": -1}, "most_queries is -1"),
-        ({"warm_up": 5.0}, "warm_up is 5; it must be from 0 to 1"),
-        ({"warm_up": float("nan")}, "warm_up is nan"),
         ({"rate": float("inf")}, "rate is inf"),
-        ({"checks": -1}, "checks is -1; it must be a whole number from 0 on"),
-        ({"precision": "bf16"}, "precision is 'bf16'; choose one of: float32, bfloat16"),
+        ({"checks": -1}, "checks is -1; it must be a whole number from 1 on"),
     ],
 )
 def test_settings_out_of_range_are_named(tmp_path: Path, settings: dict[str, Any], said: str) -> None:
@@ -162,41 +156,11 @@ def test_settings_out_of_range_are_named(tmp_path: Path, settings: dict[str, Any
 
 
 @pytest.mark.parametrize("kind", ["cross-encoder", "bi-encoder"])
-def test_without_checks_the_last_weights_are_kept(kind: str, tiny: Path, tmp_path: Path) -> None:
-    last = train(kind, tiny, tmp_path / "last", checks=0)
-    train(kind, tiny, tmp_path / "once", checks=1)  # at the end, so there is nothing to choose from
-    assert weights(tmp_path / "last") == weights(tmp_path / "once")
-    assert last.metrics["epochs"] == [] and last.metrics["dev"][kind] > 0
-    card = (tmp_path / "last" / "README.md").read_text()
-    assert "6 others were held out and did not decide when to stop" in card
-    assert "It was selected" not in card and "The weight of the first stage was chosen on dev queries" in card
-    assert "It was selected on dev queries" in (tmp_path / "once" / "README.md").read_text()
-
-
-@pytest.mark.parametrize("kind", ["cross-encoder", "bi-encoder"])
 def test_an_adversary_of_strength_0_only_probes(kind: str, tiny: Path, tmp_path: Path) -> None:
-    train(kind, tiny, tmp_path / "plain", checks=0)
-    probed = train(kind, tiny, tmp_path / "probed", checks=0, adversary=0.0)
+    train(kind, tiny, tmp_path / "plain", checks=1)
+    probed = train(kind, tiny, tmp_path / "probed", checks=1, adversary=0.0)
     assert weights(tmp_path / "plain") == weights(tmp_path / "probed")
     assert probed.metrics["probe"]["reads"] == "neutrality"
-
-
-def test_the_card_counts_the_queries_that_were_drawn(tiny: Path, tmp_path: Path) -> None:
-    train("bi-encoder", tiny, tmp_path / "m", most_queries=1)
-    assert " on 1 query; 6 others decided" in (tmp_path / "m" / "README.md").read_text()
-
-
-@pytest.mark.parametrize("loss", ["softmax", "negative-bias"])
-def test_short_numbers_in_training_give_other_weights_of_the_same_kind(
-    loss: str, tiny: Path, tmp_path: Path
-) -> None:
-    for precision in ("float32", "bfloat16"):
-        train("cross-encoder", tiny, tmp_path / precision, precision=precision, loss=loss, checks=1)
-    assert weights(tmp_path / "float32") != weights(tmp_path / "bfloat16")
-    from safetensors.numpy import load_file
-
-    place = next((tmp_path / "bfloat16").rglob("*.safetensors"))
-    assert {each.dtype for each in load_file(place).values()} == {np.dtype("float32")}
 
 
 def test_no_bar_of_the_library_is_shown(
@@ -215,7 +179,7 @@ def test_a_trained_transformer_re_ranks_and_refuses_a_flipped_bit(
     run = {"q": {"a": 2.0, "b": 1.0}}
     first = er.rerank(tmp_path / "m", run, docs, queries)
     assert sorted(first["doc_id"].to_list()) == ["a", "b"]
-    assert er.rerank(found.ranker.reranker, run, docs, queries).equals(first)
+    assert er.rerank(found.reranker, run, docs, queries).equals(first)
     mixed = er.rerank(tmp_path / "m", run, docs, queries, hybrid=True)
     assert len(mixed) == 2
     place = sorted((tmp_path / "m").rglob("*.safetensors"))[0]
@@ -242,12 +206,15 @@ def test_a_cross_encoder_by_onnxruntime_ranks_as_by_torch(tiny: Path, tmp_path: 
     np.testing.assert_allclose(lists["onnx"]["score"], lists["torch"]["score"], atol=1e-4)
 
 
-def test_the_first_stage_is_no_setting_of_a_transformer(tmp_path: Path) -> None:
+def test_the_first_stage_is_no_setting_of_a_transformer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     from evenrank.cli import main
 
     files = ["--docs", str(DATA / "docs.tsv"), "--queries", str(DATA / "queries.tsv")]
     files += ["--qrels", str(DATA / "qrels.txt"), "-o", str(tmp_path / "m")]
     assert main(["train", "--ranker", "cross-encoder", *files, "--with-first-stage"]) == 2
+    assert "cross-encoder has no setting 'with_first_stage'" in capsys.readouterr().err
 
 
 def test_bias_is_measured_during_training_and_stands_in_the_card(tiny: Path, tmp_path: Path) -> None:
@@ -264,19 +231,12 @@ def test_bias_is_measured_during_training_and_stands_in_the_card(tiny: Path, tmp
         depth=10,
         qrels=DATA / "qrels.txt",
     )
-    values = evaluator(model, output_path=str(tmp_path), epoch=1, steps=7)
+    values = evaluator(model, epoch=1, steps=7)
     assert list(values) == ["bias_ARaB@10", "bias_NFaiRR@10", "bias_RR@10", "bias_abs(ARaB@10)"]
-    texts = er.load(DATA)
-    vectors = model.encode(texts.queries["text"].to_list()[:1]), model.encode(["x"])
-    assert vectors and evaluator.primary_metric == "bias_abs(ARaB@10)"
-    assert (tmp_path / "bias_evaluation.json").is_file()
+    assert evaluator.primary_metric == "bias_abs(ARaB@10)"
     model.save_pretrained(str(tmp_path / "saved"))
-    evaluator.write_card(tmp_path / "saved")
-    evaluator.write_card(tmp_path / "saved")
     card = (tmp_path / "saved" / "README.md").read_text()
-    assert card.count("## Bias of its rankings") == 1
-    assert "60 queries, their candidates re-ranked by this model, with 95% intervals. Measured" in card
-    assert re.search(r"\| ARaB@10 \| [+-]\d", card) and re.search(r"\| NFaiRR@10 \| \d.* \| \d", card)
+    assert all(name in card for name in ("ARaB@10", "NFaiRR@10"))
 
 
 class Leaning:
@@ -291,13 +251,15 @@ class Leaning:
     def set_evaluation_metrics(self, *given: Any) -> None:
         pass
 
-    def encode(self, texts: list[str], **how: Any) -> Any:
+    def encode_document(self, texts: list[str], **how: Any) -> Any:
         import torch
 
         words = [f" {text.lower()} " for text in texts]
         lean = [each.count(" he ") + each.count(" his ") for each in words]
         other = [each.count(" she ") + each.count(" her ") for each in words]
         return self.sign * (torch.tensor(lean) - torch.tensor(other)).double()
+
+    encode_query = encode_document
 
     def similarity_pairwise(self, queries: Any, documents: Any) -> Any:
         return documents
@@ -344,12 +306,6 @@ def test_the_evaluator_counts_words_with_the_tokenizer_given() -> None:
     assert other(Leaning(1)) == other(Leaning(1))
 
 
-def test_the_card_of_one_query_has_no_interval() -> None:
-    made = evaluator_of(["RR@10"], queries=1, qrels=DATA / "qrels.txt")
-    made(Leaning(1))
-    assert "1 query, its candidates re-ranked by this model. Measured by evenrank." in made.card_section()
-
-
 def test_the_evaluator_measures_what_rerank_would_give(tiny: Path, tmp_path: Path) -> None:
     from evenrank.training import BiasEvaluator
 
@@ -368,21 +324,22 @@ def test_the_evaluator_measures_what_rerank_would_give(tiny: Path, tmp_path: Pat
 def test_a_transformer_learns_with_our_loss_an_adversary_and_twins_and_is_probed(
     kind: str, tiny: Path, tmp_path: Path
 ) -> None:
-    aims = {"loss": "list-bias", "loss_strength": 2.0, "adversary": 1.0, "mirror": "consistency"}
+    aims = {"loss": "list-bias", "loss_strength": 2.0, "adversary": 1.0, "consistency": 1.0}
     said: list[str] = []
-    made = train(kind, tiny, tmp_path / "m", say=said.append, checks=1, dev_share=0.4, dev_most=20, **aims)
+    made = train(kind, tiny, tmp_path / "m", log=said.append, checks=1, dev_share=0.4, dev_most=20, **aims)
     found = made.metrics["probe"]
     assert found["reads"] == "neutrality" and found["pairs"] > found["gendered"] > 0
     assert found["low"] < found["auc"] < found["high"]
     assert any(each.startswith("a fresh probe of the vectors: AUC") for each in said)
-    assert "fresh classifier" in (tmp_path / "m" / "README.md").read_text()
+    assert "a fresh probe" in (tmp_path / "m" / "README.md").read_text()
 
 
 def test_no_document_of_a_batch_is_relevant_to_the_query_of_another_row() -> None:
     """50 queries with 20 relevant documents each: two rows of one query must not stand in one batch."""
     from evenrank.rankers.neural.candidates import Candidates
     from evenrank.training.dataset import Examples
-    from evenrank.training.transformers import TransformerRecipe, drawn_groups, separate_batches
+    from evenrank.training.fitting import TrainConfig
+    from evenrank.training.transformers import drawn_groups, separate_batches
 
     queries, good, bad = 50, 20, 10
     each = good + bad
@@ -401,8 +358,8 @@ def test_no_document_of_a_batch_is_relevant_to_the_query_of_another_row() -> Non
         first=np.zeros(len(query)),
     )
     none = np.zeros(queries, bool)
-    found = Examples(pairs, relevant, np.ones(len(query), bool), ~relevant, none, {})
-    rows = drawn_groups(found, TransformerRecipe(epochs=2), 0)
+    found = Examples(pairs, relevant, np.ones(len(query), bool), ~relevant, none, {}, {})
+    rows = drawn_groups(found, TrainConfig(epochs=2), 0)
     batches = separate_batches(found, rows, 8, 0)
     assert sorted(row for batch in batches for row in batch) == list(range(len(rows)))
     assert np.mean([len(batch) for batch in batches]) > 7
@@ -426,5 +383,5 @@ def test_a_bi_encoder_is_trained_in_separate_batches(
 
     monkeypatch.setattr(transformers, "separate_batches", one_by_one)
     said: list[str] = []
-    train("bi-encoder", tiny, tmp_path / "b", say=said.append)
+    train("bi-encoder", tiny, tmp_path / "b", log=said.append)
     assert any("step 12 of 12" in each for each in said)

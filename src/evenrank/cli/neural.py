@@ -29,11 +29,6 @@ class Reads(StrEnum):
     group = "group"
 
 
-class Mirror(StrEnum):
-    augment = "augment"
-    consistency = "consistency"
-
-
 def train_command(
     ranker: Annotated[Kind, typer.Option(help="What to train.")],
     docs: Annotated[str, typer.Option(metavar="D", help="The collection: TSV, JSONL, Parquet or irds:ID.")],
@@ -49,10 +44,10 @@ def train_command(
     negatives: Annotated[
         str | None,
         typer.Option(
-            metavar="N|FILE",
-            help="How many negatives for each relevant document, or a file with them: query_id and doc_id, "
-            "or the output of `evenrank mitigate negatives --form ids`; --set negatives=N uses N at a time.",
-            show_default="as many as the ranker's recipe says, drawn from the candidates",
+            metavar="FILE",
+            help="Documents to draw the negatives from: query_id and doc_id, or the output of `evenrank "
+            "mitigate negatives --form ids`.",
+            show_default="the candidates",
         ),
     ] = None,
     vectors: Annotated[
@@ -81,16 +76,6 @@ def train_command(
     adversary_labels: Annotated[
         Reads | None, typer.Option(help="What the adversary predicts.", show_default="neutrality")
     ] = None,
-    mirror: Annotated[
-        Mirror | None,
-        typer.Option(
-            help="Also learn from texts with the gender swapped, or learn to score both versions alike."
-        ),
-    ] = None,
-    mirror_strength: Annotated[
-        float | None,
-        typer.Option(min=0, metavar="γ", help="How much consistency counts.", show_default="1"),
-    ] = None,
     bias: Annotated[
         str, typer.Option(help="For losses: tf, boolean, count, liwc, label, or a measure.")
     ] = "tf",
@@ -114,9 +99,6 @@ def train_command(
         typer.Option("--set", metavar="KEY=VALUE", help="A setting: epochs=5; repeatable."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything that is drawn at random.")] = 0,
-    hybrid: Annotated[
-        bool, typer.Option("--hybrid/--no-hybrid", help="Also measure the untrained hybrid.")
-    ] = True,
     fields: Annotated[
         str, typer.Option(help="Fields that make up the text, joined with a space.")
     ] = "title,text",
@@ -132,40 +114,18 @@ def train_command(
     from evenrank.data.docs import open_docs
     from evenrank.rankers.index import Index
     from evenrank.training import train_ranker
-    from evenrank.training.trainer import read_settings
 
-    from_command = parsed_settings(ranker.value, given or [])
-    settings = {**_from_file(config, ranker.value), **from_command}
     options_given = {
         "loss": loss,
         "loss_strength": loss_strength,
         "adversary": adversary,
         "adversary_labels": None if adversary_labels is None else adversary_labels.value,
-        "mirror": None if mirror is None else mirror.value,
-        "mirror_strength": mirror_strength,
+        "with_first_stage": with_first_stage,
     }
-    options_given = {name: value for name, value in options_given.items() if value is not None}
-    for name in from_command:
-        if name in options_given:
-            raise InputError(f"{name} is given twice, as an option and by --set; choose one")
-    settings |= options_given
-    if with_first_stage is not None:
-        if ranker in (Kind.cross_encoder, Kind.bi_encoder):
-            raise InputError(
-                f"--with-first-stage: a {ranker.value} is trained alone; evenrank rerank --hybrid adds the "
-                "first stage"
-            )
-        settings["with_first_stage"] = with_first_stage
-    read_settings(ranker.value, settings)  # what is no setting is refused before the work
-    source: Any = None
-    if negatives is not None:
-        source = int(negatives) if negatives.isdecimal() else negatives
-        if _is_number(negatives) and not (negatives.isdecimal() and source >= 1):
-            raise InputError(f"--negatives is {negatives}; give a whole number from 1 on, or a file")
-        if isinstance(source, int) and "negatives" in settings:
-            raise InputError("negatives are given twice, by --negatives and as a setting; choose one")
+    settings = {**_from_file(config, ranker.value), **parsed_settings(ranker.value, given or [])}
+    settings |= {name: value for name, value in options_given.items() if value is not None}
     with progress_bar("training", unit="steps") as progress:
-        result = train_ranker(
+        train_ranker(
             ranker.value,
             open_docs(docs, fields=split_names(fields)),
             queries,
@@ -173,32 +133,17 @@ def train_command(
             output,
             run=run,
             index=None if index is None else Index.open(index),
-            negatives=settings.pop("negatives", None) if source is None else source,
-            per_group=settings.pop("negatives", None) if isinstance(source, str) else None,
+            negative_pairs=negatives,
             vectors=vectors,
             bias=bias,
             lexicon=lexicon,
             labels=labels,
             seed=seed,
-            hybrid=hybrid,
-            say=note,
+            log=note,
             progress=progress,
             **settings,
         )
-    took = "" if result.seconds is None else f", {_took(result.seconds)}"
-    note(f"{ranker.value}{took}: {output}")
-
-
-def _took(seconds: float) -> str:
-    return f"{seconds:.1f} CPU-seconds" if seconds < 60 else f"{seconds / 60:.1f} CPU-minutes"
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    note(f"{ranker.value}: {output}")
 
 
 def _from_file(path: Path | None, kind: str) -> dict[str, Any]:
@@ -301,28 +246,16 @@ def rerank_command(
     from evenrank.rankers.settings import read_pairs
 
     settings: dict[str, Any] = dict(read_pairs(given or []))
-    for name in ("model", "queries", "hybrid"):
-        if name in settings:
-            raise InputError(f"{name} is no setting; write --{name}")
-    for name, value in (("endpoint", endpoint), ("llm", llm), ("key", key)):
-        if value is not None:
-            if not model.startswith("llm"):
-                raise InputError(f"--{name} is for --model llm")
-            settings[name] = value
+    options_given: dict[str, Any] = {"endpoint": endpoint, "llm": llm, "key": key}
+    options_given |= {"hybrid": hybrid or None, "allow_training_queries": allow_training_queries or None}
+    settings |= {name: value for name, value in options_given.items() if value is not None}
     refuse_place(output, tag)
     table, requested = read_run(run), read_queries(queries)
-    built = make_reranker(model, hybrid=hybrid, allow_training_queries=allow_training_queries, **settings)
+    built = make_reranker(model, **settings)
     opened = open_docs(docs, fields=split_names(fields))
     with progress_bar("re-ranking", unit="documents") as progress:
         result = reordered(
-            built,
-            table,
-            opened,
-            requested,
-            depth=depth,
-            keep_rest=keep_rest,
-            progress=progress,
-            named=(run, queries),
+            built, table, opened, requested, depth=depth, keep_rest=keep_rest, progress=progress
         )
     write_run(result, output, name=built.name if tag is None else tag)
     for remark in getattr(built, "notes", ()):

@@ -20,6 +20,7 @@ from itertools import chain
 from typing import Any
 from xml.sax.saxutils import unescape
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 
@@ -207,25 +208,28 @@ def _arrow_cells(data: bytes, layout: Layout, names: Sequence[str]) -> pl.DataFr
         data = data.translate(_TABS_FOR_BLANKS)
         if any(each in data for each in (b"\t\t", b"\t\n", b"\t\r")):
             return None
-    if data.startswith((files.BOM, b"\t", b" ")) or b"\n\t" in data or b"\n " in data:
-        return None
-    if data.count(b"\r") != data.count(b"\r\n"):
+    if data.startswith(files.BOM) or (b"\r" in data and data.count(b"\r") != data.count(b"\r\n")):
         return None
     columns = list(layout.columns)
+    first = columns[0]
+    kept = list(dict.fromkeys([first, *names]))
     try:
         table = arrow_csv.read_csv(
             pa.BufferReader(data),
             arrow_csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=columns),
             arrow_csv.ParseOptions(delimiter="\t", quote_char=False),
             arrow_csv.ConvertOptions(
-                check_utf8=False, column_types=dict.fromkeys(names, pa.string()), include_columns=names
+                check_utf8=False, column_types=dict.fromkeys(kept, pa.string()), include_columns=kept
             ),
         )
     except pa.ArrowInvalid:
         return None
-    if len(table) != data.count(b"\n"):
-        return None
-    return pl.DataFrame([series(table.column(name), name) for name in names])  # whole tables need threads
+    lines = int(np.count_nonzero(np.frombuffer(data, np.uint8) == 10))
+    frame = pl.DataFrame([series(table.column(name), name) for name in kept])  # whole tables need threads
+    begins = frame[first]
+    if len(frame) != lines or (begins.str.len_bytes() == 0).any() or begins.str.starts_with(" ").any():
+        return None  # a line without a first cell may be blank
+    return frame.select(names)
 
 
 def _plain_rows(text: str, separator: str, path: Path, line: int) -> Iterator[tuple[int, list[str]]]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from evenrank.data.docs import open_docs
-from evenrank.data.files import is_model
 from evenrank.errors import InputError
 from evenrank.mitigate.swap import swapper
+from evenrank.rankers.encoder import Encoder
 from evenrank.rankers.projection import GenderProjection
 from evenrank.text.matcher import Source
 
@@ -38,8 +37,8 @@ def fit_projection(
     docs
         A collection to learn from; preferably not the one to be searched, but of the same kind of text.
     model
-        The encoder, as for the ranker ``dense``; or a bi-encoder or head of ``evenrank train``; or any
-        object with ``documents(texts)``, which returns vectors, and ``facts()``, which identifies it.
+        The encoder, as for the ranker ``dense``; or any object with ``documents(texts)``, which returns
+        vectors, and ``facts()``, which identifies it.
     max_documents
         How many documents to learn from, drawn with `seed` if there are more.
     names, lexicon
@@ -69,7 +68,7 @@ def fit_projection(
     if len(texts) > max_documents:
         chosen = np.sort(np.random.default_rng(seed).permutation(len(texts))[:max_documents]).tolist()
         texts, swapped, signs = ([each[i] for i in chosen] for each in (texts, swapped, signs))
-    encoder = model if hasattr(model, "documents") else _open_encoder(model)
+    encoder = model if hasattr(model, "documents") else Encoder(model)
     genders = np.array(signs)
     return GenderProjection.fit(
         np.concatenate([encoder.documents(texts), encoder.documents(swapped)]),
@@ -79,18 +78,3 @@ def fit_projection(
         seed=seed,
         lexicon=None if mirror.lexicon is None else mirror.lexicon.name,
     )
-
-
-def _open_encoder(model: str | os.PathLike[str] | None) -> Any:
-    from evenrank.rankers.encoder import Encoder
-    from evenrank.rankers.neural.rerankers import COMPARING
-    from evenrank.rankers.neural.saved import open_ranker
-
-    if model is None or not is_model(model):
-        return Encoder(model)
-    opened: Any = open_ranker(str(model))
-    if opened.kind not in COMPARING:
-        raise InputError(
-            f"a {opened.kind} has no vectors of documents; name a bi-encoder or a head", path=model
-        )
-    return opened.reranker.encodings.encoder

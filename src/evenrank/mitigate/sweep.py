@@ -67,7 +67,7 @@ def sweep(
         :func:`penalise`. ``feedback``: λ of bias-aware RM3, which searches again and needs `index` and
         `queries` instead of a run. ``detgreedy``, ``detcons``, ``detrelaxed``, ``detconstsort``, ``fair``:
         how far shares go from those of the list to the target of `bias`, see :func:`rebalance`.
-        ``negatives``, a loss, ``adversary``, ``augment`` or ``consistency``: a ranker is trained at each
+        ``negatives``, a loss, ``adversary`` or ``consistency``: a ranker is trained at each
         strength, which needs `training` and `queries`, and re-ranks the run. Or a mitigation of your own, any
         object with a `name`, ``strengths()``, none first, and ``apply(strength)``, a run.
     mode

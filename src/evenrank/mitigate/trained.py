@@ -1,8 +1,7 @@
 """Mitigations that train: a ranker learns with less and less bias, and each strength gives its run.
 
 All of them begin with the same plain training, strength 0: negatives drawn at random from the first stage.
-What grows is λ of the negatives, β of a loss, μ of an adversary, γ of the consistency of mirrored documents;
-`augment` has one strength only.
+What grows is λ of the negatives, β of a loss, μ of an adversary, γ of the consistency of mirrored documents.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ from evenrank.measures.document_bias import bias_by, document_measure
 from evenrank.measures.groups import Groups
 from evenrank.measures.inputs import Inputs
 from evenrank.mitigate.negatives import negatives
-from evenrank.rankers.neural.rerankers import INTERACTION, KINDS
+from evenrank.rankers.neural.candidates import INTERACTION, KINDS
 from evenrank.show.numbers import counted
 
 _LAMBDAS = (0.2, 0.4, 0.6, 0.8, 1.0)
 _STRENGTHS = (0.3, 1.0, 3.0)
-_OWN = {"negatives": _LAMBDAS, "adversary": (1.0, 10.0), "augment": (1.0,), "consistency": (1.0, 10.0)}
+_OWN = {"negatives": _LAMBDAS, "adversary": (1.0, 10.0), "consistency": (1.0, 10.0)}
 _FIRST_STAGE_DEPTH = 1000
 
 
@@ -134,7 +133,7 @@ class TrainingMitigation:
             )
         bias = bias_by(measure)
         if bias is None:
-            if name not in ("adversary", "augment", "consistency"):
+            if name not in ("adversary", "consistency"):
                 raise InputError(f"{name} needs the bias of single documents, and {measure} says none")
             bias = "tf"
         view = document_measure(bias).VIEW
@@ -146,8 +145,6 @@ class TrainingMitigation:
         return cls(name, spec, run, inputs.queries, bias, lexicon, labels, given)  # type: ignore[arg-type]
 
     def __post_init__(self) -> None:
-        if self.name == "augment" and self.given is not None and set(self.given) - {0.0, 1.0}:
-            raise InputError("augment has no strengths: texts are mirrored or not")
         if own := sorted(_changed_settings(self.name, 1.0).keys() & self.spec.settings.keys()):
             raise InputError(f"{self.name} sets {' and '.join(own)} itself; leave that out of the settings")
         if self.name == "adversary" and self.spec.kind in INTERACTION:
@@ -158,10 +155,9 @@ class TrainingMitigation:
         """Refuse settings that cannot be trained with, and queries to re-rank that are trained on."""
         from evenrank.rankers.neural.reranking import queries_of
         from evenrank.rankers.neural.saved import text_hashes
-        from evenrank.training.losses import check_loss_inputs
 
         spec = self.spec
-        check_loss_inputs(spec.recipe(_changed_settings(self.name, 1.0)), spec.settings, "tf", None, None)
+        spec.recipe(_changed_settings(self.name, 1.0))
         judged = read_qrels(spec.qrels).filter(pl.col("relevance") > 0)
         learned = read_queries(spec.queries).join(judged, on="query_id", how="semi")
         if spec.run is not None:
@@ -184,7 +180,7 @@ class TrainingMitigation:
 
     def _training_data(self, bias_lambda: float) -> Any:
         """The training data with negatives of this λ."""
-        from evenrank.training.dataset import prepared
+        from evenrank.training.dataset import make_examples
 
         spec, recipe = self.spec, self.spec.recipe({})
         drawn = negatives(
@@ -199,7 +195,7 @@ class TrainingMitigation:
             lexicon=self.lexicon,
             labels=self.labels,
         )
-        return prepared(
+        return make_examples(
             spec.docs,
             spec.queries,
             spec.qrels,
@@ -218,7 +214,7 @@ class TrainingMitigation:
     def apply(self, strength: float) -> pl.DataFrame:
         """The run of a ranker trained at this strength."""
         from evenrank.rankers.neural.reranking import rerank
-        from evenrank.training.trainer import train_prepared
+        from evenrank.training.trainer import train_on
 
         is_drawn = self.name == "negatives" and strength > 0
         data = self._training_data(strength) if is_drawn else self._plain_data
@@ -226,15 +222,14 @@ class TrainingMitigation:
         depth = int(self.run["rank"].max() or 1)  # type: ignore[arg-type]
         with tempfile.TemporaryDirectory() as folder:
             model = Path(folder) / "model"
-            train_prepared(
-                self.spec.kind,
+            train_on(
                 data,
+                self.spec.kind,
                 model,
                 bias=self.bias,
                 lexicon=self.lexicon,
                 labels=self.labels,
                 seed=self.spec.seed,
-                hybrid=False,
                 **settings,
             )
             return rerank(model, self.run, self.spec.docs, self.queries, depth=depth)
@@ -244,10 +239,6 @@ def _changed_settings(method: str, strength: float) -> dict[str, Any]:
     """How the training differs from plain training."""
     if method == "negatives":
         return {}
-    if method == "adversary":
-        return {"adversary": strength}
-    if method == "augment":
-        return {"mirror": "augment"}
-    if method == "consistency":
-        return {"mirror": "consistency", "mirror_strength": strength}
+    if method in ("adversary", "consistency"):
+        return {method: strength}
     return {"loss": method, "loss_strength": strength}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
-from contextlib import suppress
 from functools import cached_property
 from importlib import import_module
 from itertools import islice
@@ -12,13 +10,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evenrank.data.files import cache_dir, checksum, writing
 from evenrank.errors import InputError
 from evenrank.rankers.base import Progress
 from evenrank.rankers.dense_search import nearest, rescored
 from evenrank.rankers.encoder import Encoder, Similarity
 from evenrank.rankers.encodings import Encodings, Places, ProjectedEncodings
-from evenrank.rankers.index import Index, map_file
+from evenrank.rankers.index import Index
 from evenrank.rankers.lexical import run_table
 from evenrank.rankers.neural.onnx_models import Backend
 from evenrank.rankers.projection import GenderProjection
@@ -64,7 +61,7 @@ class DenseRanker:
         asked = self.encodings.queries(queries["text"].to_list()).astype(np.float64)
         ranks = self.index.arrays["id-rank"]
         if self.approximate:
-            graph = _graph(vectors)
+            graph = self._graph
             graph.hnsw.efSearch = max(_SEARCH, 2 * depth)
             _, found = graph.search(asked.astype(np.float32), min(depth, len(vectors)))
             candidates = [np.unique(row[row >= 0]) for row in found]
@@ -72,6 +69,10 @@ class DenseRanker:
         else:
             result = nearest(vectors, asked, depth=depth, ranks=ranks, progress=progress)
         return run_table(self.index, queries["query_id"], *result)
+
+    @cached_property
+    def _graph(self) -> Any:
+        return _graph(self.documents())
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -182,18 +183,12 @@ def _faiss() -> Any:
 
 
 def _graph(vectors: DocumentVectors) -> Any:
-    """Return the graph of near neighbours: the one in the cache, or one built now.
+    """Build the graph of near neighbours.
 
     It is built by one thread, so that the same vectors give the same graph. It only proposes documents.
     """
     faiss = _faiss()
     dimension = vectors.encodings.encoder.dimension
-    content = checksum([checksum(vectors[row : row + _CHUNK]) for row in range(0, len(vectors), _CHUNK)])
-    path = cache_dir() / "graphs" / f"hnsw-{_LINKS}-{_BUILD}-{content}.faiss"
-    note = path.with_name(f"{path.name}.xxh3")  # its checksum: damage would lose documents in silence
-    with suppress(OSError, ValueError, RuntimeError):
-        if note.read_text() == checksum(map_file(path)):
-            return faiss.read_index(str(path))
     graph = faiss.IndexHNSWFlat(dimension, _LINKS, faiss.METRIC_INNER_PRODUCT)
     graph.hnsw.efConstruction = _BUILD
     threads = faiss.omp_get_max_threads()
@@ -203,11 +198,4 @@ def _graph(vectors: DocumentVectors) -> Any:
             graph.add(np.ascontiguousarray(vectors[first : first + _CHUNK], np.float32))
     finally:
         faiss.omp_set_num_threads(threads)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    faiss.write_index(graph, str(temporary))
-    digest = checksum(map_file(temporary))
-    temporary.replace(path)
-    with writing(note) as file:
-        file.write(digest.encode())
     return graph

@@ -1,13 +1,11 @@
-"""Training of rankers: examples out of a first stage, the loop of the small models, transformers, a card.
+"""Training of rankers: examples out of a first stage, the loop of the small models, transformers.
 
 ================ ================================================================================
-dataset.py       pairs and negatives, dev queries, RR@10 on them; the same with the other gender
-fitting.py       the loop of the word-interaction models and the head
+dataset.py       pairs and negatives, dev queries, RR@10 on them
 losses.py        what is minimised, with or without a look at bias
-checkpoint.py    the folder that an unfinished training is resumed from
 adversary.py     a gradient that hides gender, and the probe that tells whether it is hidden
+fitting.py       settings, and the loop of the word-interaction models and the head
 transformers.py  cross- and bi-encoders, by the trainers of sentence-transformers
-card.py          what the dev queries say (hybrids too), and the card
 trainer.py       `train_ranker`: all of it, to the folder of a model
 evaluator.py     `BiasEvaluator`: our measures during anyone's own training
 ================ ================================================================================
@@ -17,12 +15,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from evenrank.training.trainer import Trained, train_ranker
+from evenrank.training.trainer import train_ranker
 
 if TYPE_CHECKING:
     from evenrank.training.evaluator import BiasEvaluator
 
-__all__ = ["BiasEvaluator", "Trained", "train_ranker"]
+__all__ = ["BiasEvaluator", "train_ranker"]
 
 
 def __getattr__(name: str) -> Any:

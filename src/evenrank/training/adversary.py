@@ -17,30 +17,34 @@ group       0 where neither group has more words in the document, else the numbe
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 import torch
 from torch import Tensor, nn
 
 from evenrank.errors import InputError
 from evenrank.measures.neutrality import neutrality
-from evenrank.show.numbers import counted
+from evenrank.rankers.base import Say
 from evenrank.stats.intervals import interval_of
-from evenrank.training.dataset import Examples, unmirrored
+from evenrank.training.dataset import Examples
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
 _WIDTH = 64
 _MOST = 4000
-"""Pairs that a probe learns from, and that it is tried on."""
+"""Pairs that a probe learns from, and that it is tested on."""
 _DRAWS = 500
+_RESOLUTION = 1e-9
+"""An interval that is no wider is none: the groups are told apart without any error."""
 
 
 def classifier(width: int, classes: int) -> nn.Sequential:
-    """What reads a group off a vector."""
+    """Return the network that reads a group off a vector."""
     return nn.Sequential(nn.Linear(width, _WIDTH), nn.Tanh(), nn.Linear(_WIDTH, classes))
 
 
@@ -56,13 +60,13 @@ class _Reverse(torch.autograd.Function):
 
 
 def reverse(vectors: Tensor, strength: float) -> Tensor:
-    """The vectors themselves; their gradient is multiplied by −strength."""
-    built: Tensor = _Reverse.apply(vectors, strength)
-    return built
+    """Return the vectors themselves; their gradient is multiplied by −strength."""
+    same: Tensor = _Reverse.apply(vectors, strength)
+    return same
 
 
 def pair_labels(examples: Examples, what: str, *, lexicon: Any = None) -> Ints:
-    """What the adversary reads, for each pair."""
+    """Return what the adversary predicts for each pair: `neutrality` or `group`."""
     pairs = examples.pairs
     document = _counts(pairs.documents, lexicon)
     if what == "neutrality":
@@ -78,154 +82,136 @@ def pair_labels(examples: Examples, what: str, *, lexicon: Any = None) -> Ints:
 
 
 def _counts(texts: list[str], lexicon: Any) -> npt.NDArray[Any]:
-    """Words of each group in each text."""
-    import polars as pl
-
+    """Return the words of each group in each text."""
     from evenrank.text.tally import tally
 
     ids = [str(place) for place in range(len(texts))]
-    built = tally(
-        pl.DataFrame({"doc_id": ids, "text": texts}, schema={"doc_id": pl.String, "text": pl.String}),
-        **({} if lexicon is None else {"lexicon": lexicon}),
-    )
-    place = dict(zip(built.frame["doc_id"].to_list(), range(len(ids)), strict=True))
-    rows = built.frame.select(built.groups).to_numpy()[[place[each] for each in ids]]
+    docs = pl.DataFrame({"doc_id": ids, "text": texts}, {"doc_id": pl.String, "text": pl.String})
+    counted = tally(docs, "rekabsaz2020" if lexicon is None else lexicon)
+    place = dict(zip(counted.frame["doc_id"].to_list(), range(len(ids)), strict=True))
+    rows = counted.frame.select(counted.groups).to_numpy()[[place[each] for each in ids]]
     return np.asarray(rows, np.float64)
 
 
 def probe_rows(examples: Examples, seed: int) -> tuple[Ints, Ints]:
-    """Pairs to learn from and pairs to be tried on: they share neither queries nor documents.
+    """Return pairs to learn from and pairs to test on: they share neither queries nor documents.
 
-    Of each document one pair is taken. Mirrored texts are left out: they would be near-copies of documents on
-    the other side. Without them, the parts are the same whether a training mirrors or not.
+    Of each document one pair is taken.
     """
     random = np.random.default_rng([seed, 7])
     pairs = examples.pairs
-    given = np.flatnonzero(unmirrored(pairs.doc_ids))
-    side = np.zeros(len(pairs.doc_ids), bool)
-    side[given] = random.permutation(len(given)) % 2 == 0
-    dev, own = examples.dev[pairs.query], examples.own_pairs()
-    sides = []
-    for wanted in (own & ~dev & side[pairs.document], own & dev & ~side[pairs.document]):
-        rows = random.permutation(np.flatnonzero(wanted))
-        _, first = np.unique(examples.pairs.document[rows], return_index=True)
-        sides.append(np.sort(random.permutation(rows[first])[:_MOST]))
-    return sides[0], sides[1]
+    side = random.permutation(len(pairs.doc_ids)) % 2 == 0
+    dev = examples.dev[pairs.query]
+    parts = []
+    for chosen in (~dev & side[pairs.document], dev & ~side[pairs.document]):
+        rows = random.permutation(np.flatnonzero(chosen))
+        _, first = np.unique(pairs.document[rows], return_index=True)
+        parts.append(np.sort(random.permutation(rows[first])[:_MOST]))
+    return parts[0], parts[1]
 
 
 def probe(
     vectors: Floats,
     labels: Ints,
-    tried: Floats,
-    right: Ints,
+    test_vectors: Floats,
+    test_labels: Ints,
     *,
     queries: Ints | None = None,
     seed: int = 0,
     epochs: int = 30,
 ) -> dict[str, Any]:
-    """How well a fresh classifier reads gender off finished vectors: its AUC on others, with interval.
+    """Return how well a fresh classifier reads gender off finished vectors: its AUC on others, with interval.
 
-    With several groups it is the mean of each group's AUC against all others, those without a group being one
-    more; ``classes`` are those that both parts have, and that the mean is over. ``auc`` is None where the
-    parts have fewer than two of them in common. The interval is for other queries: they are drawn whole,
-    since pairs of one query are alike. There is none with one query, nor where draws lack one of the classes,
-    nor where these are told apart without any error: an interval without width would claim too much.
-    ``gendered`` counts the pairs whose label is not 0, whatever the groups are.
+    With several groups it is the mean over ``classes``, those that both parts have, of the AUC of each
+    against all others. ``auc`` is None where the parts have fewer than two classes in common. The interval
+    draws whole queries, since pairs of one query are alike. There is none with one query, where draws lack a
+    class, or where the classes are told apart without any error. ``gendered`` counts the pairs whose label
+    is not 0.
 
     Parameters
     ----------
     vectors, labels
         What it learns from.
-    tried, right, queries
-        What it is tried on, and the query of each; each its own if not given.
+    test_vectors, test_labels, queries
+        What it is tested on, and the query of each; each its own if not given.
     """
-    requested, place = np.unique(np.arange(len(right)) if queries is None else queries, return_inverse=True)
+    of_query = np.arange(len(test_labels)) if queries is None else queries
+    names, place = np.unique(of_query, return_inverse=True)
+    common = np.intersect1d(labels, test_labels).tolist()
     result: dict[str, Any] = {
-        "pairs": len(right),
-        "queries": len(requested),
-        "gendered": int((right > 0).sum()),
+        "pairs": len(test_labels),
+        "queries": len(names),
+        "gendered": int((test_labels > 0).sum()),
         "learned from": len(labels),
+        "classes": common,
+        "auc": None,
+        "low": None,
+        "high": None,
     }
-    classes = int(max(labels.max(initial=0), right.max(initial=0))) + 1
-    both = np.intersect1d(labels, right).tolist()
-    result["classes"] = both
-    if len(both) < 2:
-        return {**result, "auc": None, "low": None, "high": None}
-    mean, spread = vectors.mean(0), vectors.std(0) + 1e-6
-    read_from, read = (torch.from_numpy((each - mean) / spread) for each in (vectors, tried))
+    if len(common) < 2:
+        return result
+    from sklearn.metrics import roc_auc_score
+
+    classes = int(max(labels.max(), test_labels.max())) + 1
+    mean, deviation = vectors.mean(0), vectors.std(0) + 1e-6
+    inputs, test_inputs = (torch.from_numpy((each - mean) / deviation) for each in (vectors, test_vectors))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        built = classifier(vectors.shape[1], classes)
-        optimizer = torch.optim.AdamW(built.parameters(), lr=1e-3, weight_decay=0.1)
-        wanted = torch.from_numpy(labels)
+        network = classifier(vectors.shape[1], classes)
+        optimizer = torch.optim.AdamW(network.parameters(), lr=1e-3, weight_decay=0.1)
+        targets = torch.from_numpy(labels)
         for _ in range(epochs):
-            for rows in torch.randperm(len(read_from)).split(64):
-                loss = nn.functional.cross_entropy(built(read_from[rows]), wanted[rows])
+            for rows in torch.randperm(len(inputs)).split(64):
+                loss = nn.functional.cross_entropy(network(inputs[rows]), targets[rows])
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
         with torch.no_grad():
-            odds = built(read).softmax(1).double().numpy()
-    present = [1] if classes == 2 else both
-    scores = [odds[:, each] for each in present]
-    truths = [(right == each).astype(np.float64) for each in present]
+            odds = network(test_inputs).softmax(1).double().numpy()
+    compared = [1] if classes == 2 else common
 
-    def mean_auc(weights: Any) -> Any:
-        return np.mean([auc(*each, weights) for each in zip(scores, truths, strict=True)], axis=0)
+    def mean_auc(weights: Any = None) -> float:
+        each = [
+            roc_auc_score(test_labels == group, odds[:, group], sample_weight=weights) for group in compared
+        ]
+        return float(np.mean(each))
 
-    value = float(mean_auc(np.ones(len(right))))
-    if len(requested) == 1:
-        return {**result, "auc": value, "low": None, "high": None}
-    drawn = np.random.default_rng(seed).multinomial(
-        len(requested), np.full(len(requested), 1 / len(requested)), _DRAWS
-    )
-    interval = interval_of(value, mean_auc(drawn[:, place]), len(requested), 0.95)
-    low, high = (None, None) if interval.low == interval.high else (interval.low, interval.high)
-    return {**result, "auc": value, "low": low, "high": high}
+    result["auc"] = mean_auc()
+    if len(names) > 1:
+        drawn = np.random.default_rng(seed).multinomial(
+            len(names), np.full(len(names), 1 / len(names)), _DRAWS
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a draw without one of the classes has no value
+            draws = np.array([mean_auc(weights) for weights in drawn[:, place]])
+        interval = interval_of(result["auc"], draws, len(names), 0.95)
+        low, high = interval.low, interval.high
+        if low is not None and high is not None and high - low > _RESOLUTION:
+            result |= {"low": low, "high": high}
+    return result
 
 
 def probe_ranker(
-    examples: Examples,
-    vector: Callable[[Ints], Floats],
-    what: str,
-    seed: int,
-    say: Callable[[str], None],
-    *,
-    lexicon: Any = None,
+    examples: Examples, vector: Callable[[Ints], Floats], what: str, seed: int, log: Say
 ) -> dict[str, Any]:
-    """What a fresh classifier reads off the finished vectors of a ranker, for its metrics and its card."""
-    from evenrank.text.lexicon import lexicon as as_lexicon
-
+    """Return what a fresh classifier reads off the finished vectors of a ranker, for its metrics."""
     labels = examples.adversary_labels
-    if labels is None:
-        raise InputError("there is nothing for a probe to read")
-    seen, tried = probe_rows(examples, seed)
-    none: Floats = np.zeros((0, 1), np.float32)
-    ready = len(np.intersect1d(labels[seen], labels[tried])) > 1
-    vectors = (vector(seen), vector(tried)) if ready else (none, none)
-    requested = examples.pairs.query[tried]
-    read = probe(vectors[0], labels[seen], vectors[1], labels[tried], queries=requested, seed=seed)
-    if read["auc"] is None:
-        say("no fresh probe of the vectors: one of its parts would have only pairs of one kind")
-    else:
-        between = "" if read["low"] is None else f" [{read['low']:.3f}, {read['high']:.3f}]"
-        some = f"{counted(read['pairs'], 'pair')}, {read['gendered']:,} of them marked"
-        say(f"a fresh probe of the vectors: AUC {read['auc']:.3f}{between} ({what}, {some})")
-    groups = list(as_lexicon("rekabsaz2020" if lexicon is None else lexicon).groups)
-    return {"reads": what, "groups": groups, **read}
+    assert labels is not None
+    learned, tested = probe_rows(examples, seed)
+    empty: Floats = np.zeros((0, 1), np.float32)
+    is_possible = len(np.intersect1d(labels[learned], labels[tested])) > 1
+    vectors = (vector(learned), vector(tested)) if is_possible else (empty, empty)
+    queries = examples.pairs.query[tested]
+    result = {"reads": what}
+    result |= probe(vectors[0], labels[learned], vectors[1], labels[tested], queries=queries, seed=seed)
+    log(probe_text(result))
+    return result
 
 
-def auc(scores: Any, truth: Any, weights: Any = 1.0) -> Any:
-    """Area under the ROC curve: how often a true one scores above another, ties half; one value for each row
-    of weights, which say how often a pair is there.
-    """
-    _, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    order, starts = np.argsort(place, kind="stable"), np.cumsum(counts) - counts
-
-    def by_score(marked: Any) -> Any:
-        return np.add.reduceat((marked * weights)[..., order], starts, axis=-1)
-
-    good, bad = by_score(np.asarray(truth, np.float64)), by_score(1.0 - np.asarray(truth, np.float64))
-    above = (good * (bad.cumsum(-1) - bad / 2)).sum(-1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return above / (good.sum(-1) * bad.sum(-1))
+def probe_text(result: dict[str, Any]) -> str:
+    """Return the AUC of a fresh probe as a sentence, for the log and the card."""
+    if result["auc"] is None:
+        return "no fresh probe of the vectors: one of its parts would have only pairs of one kind"
+    interval = "" if result["low"] is None else f" [{result['low']:.3f}, {result['high']:.3f}]"
+    pairs = f"{result['pairs']:,} pairs, {result['gendered']:,} of them marked; 0.5 is chance"
+    return f"a fresh probe of the vectors: AUC {result['auc']:.3f}{interval} ({result['reads']}, {pairs})"

@@ -1,4 +1,4 @@
-"""What training minimises: losses over groups of one relevant document and several others.
+"""What training minimises: losses over groups of one relevant document and several negatives.
 
 A loss is a function of the scores of a batch of groups (groups × documents, the relevant one first), of how
 one-sided each document is (from 0 to 1, the same shape), and of its strength β. To add one, write it here and
@@ -16,13 +16,12 @@ neutrality        softmax + β · how far the scores are from a softmax of neutr
 The first two ignore bias. Bias-aware losses: Seyedsalehi et al., EDBT 2022; the term for neutrality follows
 CODER (Zerveas et al., SIGIR 2022), where it is the cross-entropy between two distributions over a list.
 
-`Objective` puts them together with an adversary and with mirroring, for every ranker that is trained.
+`Objective` adds an adversary and the consistency of mirrored documents, for every ranker that is trained.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -33,11 +32,12 @@ import torch
 from torch import Tensor, nn
 
 from evenrank.data.runs import read_run
-from evenrank.errors import InputError, choice_hint
+from evenrank.errors import InputError
 from evenrank.measures.dictionary import Dictionary
-from evenrank.measures.document_bias import KINDS, document_bias, document_measure
+from evenrank.measures.document_bias import document_bias, document_measure
+from evenrank.mitigate.swap import swapper
 from evenrank.training.adversary import classifier, pair_labels, reverse
-from evenrank.training.dataset import Examples, augmented, twinned
+from evenrank.training.dataset import Examples
 
 Loss = Callable[[Tensor, Tensor, float], Tensor]
 Floats = npt.NDArray[np.float32]
@@ -76,9 +76,9 @@ def bias_margin(scores: Tensor, bias: Tensor, strength: float) -> Tensor:
 
 def neutrality(scores: Tensor, bias: Tensor, strength: float) -> Tensor:
     """Softmax + β · KL(softmax of neutrality ‖ softmax of scores) over the whole group."""
-    wished = (_SHARP * (1 - bias)).softmax(1)
-    apart = nn.functional.kl_div(scores.log_softmax(1), wished, reduction="batchmean")
-    return softmax(scores, bias, strength) + strength * apart
+    target = (_SHARP * (1 - bias)).softmax(1)
+    divergence = nn.functional.kl_div(scores.log_softmax(1), target, reduction="batchmean")
+    return softmax(scores, bias, strength) + strength * divergence
 
 
 LOSSES: dict[str, Loss] = {
@@ -89,108 +89,48 @@ LOSSES: dict[str, Loss] = {
     "bias-margin": bias_margin,
     "neutrality": neutrality,
 }
-_PLAIN = ("softmax", "hinge")
 
 
 def is_biased(name: str) -> bool:
     """Whether a loss looks at bias, and has a strength."""
-    return name not in _PLAIN
-
-
-def check_loss(name: str, strength: float | None) -> None:
-    """Refuse a loss that is not known, and a strength that says nothing."""
-    if name not in LOSSES:
-        raise InputError(f"loss is {name!r}; {choice_hint(name, LOSSES)}")
-    if strength is None:
-        return
-    if not is_biased(name):
-        raise InputError(f"the loss {name} has no strength; {', '.join(filter(is_biased, LOSSES))} have one")
-    if not (math.isfinite(strength) and strength >= 0):
-        raise InputError(f"loss_strength is {strength!r}; it must be a number from 0 on")
-
-
-def strength_of(name: str, given: float | None) -> float:
-    """β: 1 unless it was given; 0 for losses without one."""
-    return 0.0 if not is_biased(name) else 1.0 if given is None else float(given)
-
-
-def check_loss_inputs(recipe: Any, settings: Iterable[str], bias: Any, lexicon: Any, labels: Any) -> None:
-    """Refuse what would be given and read by nothing; `settings` are the names of those given."""
-    if "adversary_labels" in settings and recipe.adversary is None:
-        raise InputError("adversary_labels is what an adversary reads; there is none, give adversary too")
-    aware, kind = ", ".join(filter(is_biased, LOSSES)), str(bias).lower()
-    if not is_biased(recipe.loss):
-        for name, given in (("bias", kind != "tf"), ("labels", labels is not None)):
-            if given:
-                raise InputError(f"{name} is for losses that look at bias ({aware}), not for {recipe.loss}")
-    else:
-        document_measure(bias)  # refuses what is none
-        if labels is not None and kind in KINDS and kind != "label":
-            raise InputError(f"labels is for bias=label; bias is {bias}")
-    if lexicon is not None and not (is_biased(recipe.loss) or _reads_words(recipe)):
-        raise InputError(
-            f"lexicon is for losses that look at bias ({aware}), an adversary and mirroring; this training "
-            "has none of them"
-        )
-
-
-def _reads_words(recipe: Any) -> bool:
-    """Whether a training looks at the words of groups, whatever its loss does."""
-    return recipe.adversary is not None or recipe.mirror != "none"
-
-
-def _loss_reads_words(recipe: Any, bias: Any, labels: Any) -> bool:
-    """Whether the loss does: not where labels or a dictionary tell the groups."""
-    return (
-        is_biased(recipe.loss) and labels is None and not issubclass(document_measure(bias).VIEW, Dictionary)
-    )
+    return name not in ("softmax", "hinge")
 
 
 def add_loss_inputs(
-    examples: Examples, recipe: Any, bias: Any, lexicon: Any, labels: Any
+    examples: Examples, config: Any, bias: Any, lexicon: Any, labels: Any
 ) -> tuple[Examples, dict[str, Any]]:
-    """The training data with what a recipe needs: bias, mirrored texts, an adversary's labels; and facts."""
-    from evenrank.text.lexicon import lexicon as as_lexicon
+    """Return the training data with bias, mirrored documents and labels where needed; and provenance."""
+    from evenrank.text.lexicon import lexicon as open_lexicon
 
+    if not (is_biased(config.loss) or config.consistency or config.adversary is not None):
+        return examples, {}
+    lexicon = open_lexicon("rekabsaz2020" if lexicon is None else lexicon)
+    by_words = labels is None and not issubclass(document_measure(bias).VIEW, Dictionary)
     facts = {}
-    by_words = _loss_reads_words(recipe, bias, labels)
-    if by_words or _reads_words(recipe):
-        facts["lexicon"] = as_lexicon("rekabsaz2020" if lexicon is None else lexicon).name
-    if is_biased(recipe.loss):
+    if config.consistency or config.adversary is not None or by_words:
+        facts["lexicon"] = lexicon.name
+    if is_biased(config.loss):
         facts["bias"] = str(bias)
         size = pair_bias(examples, bias, lexicon=lexicon if by_words else None, labels=labels)
         if not len(size) or size.min() == size.max():
-            look = "labels" if labels is not None else "lexicon and texts" if by_words else "texts"
             raise InputError(
-                f"all documents are equally one-sided by {bias}, so the loss {recipe.loss} would change "
-                f"nothing; check {look}"
+                f"all documents are equally one-sided by {bias}, so the loss {config.loss} would change "
+                "nothing; check lexicon, labels and texts"
             )
         examples = replace(examples, bias=size)
-    if recipe.mirror != "none":
-        before = len(examples.pairs)
-        examples = (augmented if recipe.mirror == "augment" else twinned)(examples, lexicon=lexicon)
-        if len(examples.pairs) == before:
-            raise InputError(
-                f"no text that is learned from changes when it is mirrored, so mirror={recipe.mirror} would "
-                "change nothing; check lexicon and texts"
-            )
-    if recipe.adversary is not None:
-        examples = replace(
-            examples, adversary_labels=pair_labels(examples, recipe.adversary_labels, lexicon=lexicon)
-        )
-    return examples, {"gender": facts} if facts else {}
+    if config.consistency:
+        swapped = swapper(lexicon).texts(examples.pairs.documents).texts.to_pylist()
+        examples = replace(examples, mirrored=replace(examples.pairs, documents=swapped))
+    if config.adversary is not None:
+        made = pair_labels(examples, config.adversary_labels, lexicon=lexicon)
+        examples = replace(examples, adversary_labels=made)
+    return examples, {"gender": facts}
 
 
 def pair_bias(examples: Examples, bias: Any = "tf", *, lexicon: Any = None, labels: Any = None) -> Floats:
-    """How one-sided the document of each pair is, from 0 to 1, the worst among all candidates.
+    """Return how one-sided the document of each pair is, from 0 to 1, the worst among all candidates.
 
-    Parameters
-    ----------
-    examples
-        The training data, whose documents are counted.
-    bias, lexicon, labels
-        As for :func:`evenrank.negatives`: what makes a document one-sided, the words of each group, and the
-        group of each document for ``label``.
+    `bias`, `lexicon` and `labels` are as for :func:`evenrank.negatives`.
     """
     pairs = examples.pairs
     run = pl.DataFrame({"query_id": ["all"] * len(pairs.doc_ids), "doc_id": pairs.doc_ids})
@@ -200,67 +140,68 @@ def pair_bias(examples: Examples, bias: Any = "tf", *, lexicon: Any = None, labe
     size = document_bias(table, bias, docs=docs, lexicon=lexicon, labels=labels)
     most = float(size.max(initial=0.0))
     by_id = dict(zip(table["doc_id"].to_list(), (size / most if most else size).tolist(), strict=True))
-    each = np.array([by_id[doc_id] for doc_id in pairs.doc_ids], np.float32)
-    found_: Floats = each[pairs.document]
-    return found_
+    of_documents = np.array([by_id[doc_id] for doc_id in pairs.doc_ids], np.float32)
+    values: Floats = of_documents[pairs.document]
+    return values
 
 
-Read = Callable[[nn.Module, Ints, bool], tuple[Tensor, Tensor | None]]
-"""Scores of the pairs in these rows by a model and, if wanted, the vectors that they are made of."""
+Read = Callable[[Ints, bool], tuple[Tensor, Tensor | None]]
+"""Scores of the pairs in these rows, and the vectors that they are made of; of mirrored documents if True."""
 
 
 class Objective(nn.Module):
-    """What a step minimises: a loss over groups, consistency of mirrored documents, and an adversary.
+    """What a step minimises: a loss over groups, the consistency of mirrored documents, and an adversary.
 
     Parameters
     ----------
     model, read
-        The ranker that is trained, and how it reads pairs.
-    recipe, examples
+        The ranker that is trained, and how it scores pairs.
+    config, examples
         Which loss, with what strength, and the data that it needs.
     """
 
-    def __init__(self, model: nn.Module, read: Read, recipe: Any, examples: Examples) -> None:
+    def __init__(self, model: nn.Module, read: Read, config: Any, examples: Examples) -> None:
         super().__init__()
         self.model = model
         self._read = read
-        self._loss, self._strength = LOSSES[recipe.loss], strength_of(recipe.loss, recipe.loss_strength)
+        self._config = config
+        self._loss = LOSSES[config.loss]
         none = np.zeros(len(examples.pairs), np.float32)
         self._bias = none if examples.bias is None else examples.bias
-        self._twin = examples.twin if recipe.mirror == "consistency" else None
-        self._mirror = 1.0 if recipe.mirror_strength is None else recipe.mirror_strength
-        self._labels, self._reversal = examples.adversary_labels, recipe.adversary
+        self._is_changed: Any = None
+        if examples.mirrored is not None:
+            texts = zip(examples.pairs.documents, examples.mirrored.documents, strict=True)
+            self._is_changed = np.array([old != new for old, new in texts])[examples.pairs.document]
+        self._labels = examples.adversary_labels
         self.adversary: nn.Module | None = None
         if self._labels is not None:
             self.adversary = classifier(self._width(), int(self._labels.max(initial=1)) + 1)
 
     def _width(self) -> int:
-        """How many numbers the model's vector of a pair has."""
+        """Return how many numbers the model's vector of a pair has."""
         mode = self.model.training
         self.model.eval()  # dropout would draw random numbers
         with torch.no_grad():
-            _, vectors = self._read(self.model, np.zeros(1, np.int64), True)
+            _, vectors = self._read(np.zeros(1, np.int64), False)
         self.model.train(mode)
-        assert vectors is not None
+        if vectors is None:
+            raise InputError("this model does not show the vector that its score is made of")
         return int(vectors.shape[1])
 
     def forward(self, rows: Ints) -> Tensor:
-        """The mean over groups of pairs, the relevant one first: a matrix of their rows."""
+        """Return the mean over groups of pairs, the relevant one first: a matrix of their rows."""
         flat = rows.ravel()
-        scores, vectors = self._read(self.model, flat, self.adversary is not None)
-        device = scores.device
-        bias = torch.from_numpy(self._bias[rows]).to(device)
-        loss = self._loss(scores.view(rows.shape), bias, self._strength)
-        if self._twin is not None and self._mirror:
-            twin = self._twin[flat]
-            original, twin = flat[twin >= 0], twin[twin >= 0]
-            if len(original):
-                self.model.eval()  # dropout would be taken for a difference
-                apart = self._read(self.model, original, False)[0] - self._read(self.model, twin, False)[0]
-                self.model.train()
-                loss = loss + self._mirror * apart.abs().mean()
+        scores, vectors = self._read(flat, False)
+        bias = torch.from_numpy(self._bias[rows]).to(scores.device)
+        loss = self._loss(scores.view(rows.shape), bias, self._config.loss_strength)
+        if self._is_changed is not None and self._is_changed[flat].any():
+            changed = flat[self._is_changed[flat]]
+            self.model.eval()  # dropout would be taken for a difference
+            difference = self._read(changed, False)[0] - self._read(changed, True)[0]
+            self.model.train()
+            loss = loss + self._config.consistency * difference.abs().mean()
         if self.adversary is not None and self._labels is not None and vectors is not None:
-            labels = torch.from_numpy(self._labels[flat]).to(device)
-            predicted = self.adversary(reverse(vectors, self._reversal))
+            labels = torch.from_numpy(self._labels[flat]).to(scores.device)
+            predicted = self.adversary(reverse(vectors, self._config.adversary))
             loss = loss + nn.functional.cross_entropy(predicted, labels)
         return loss

@@ -1,46 +1,40 @@
 """Cross-encoders and bi-encoders, trained by the trainers of sentence-transformers.
 
-What is ours is the data (groups of one relevant document and several others), the evaluator's dev queries,
-and the checkpoint: a folder beside the model that an interrupted training goes on from.
+What is ours is the data (groups of one relevant document and several negatives), the batches, and the
+objective where the losses of the library do not suffice.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
-import logging
 import math
-import shutil
 import tempfile
-import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
+import torch
 
 from evenrank.data.checkpoint import open_checkpoints
 from evenrank.errors import InputError, check_whole
-from evenrank.rankers.base import Progress, Say
-from evenrank.training.checkpoint import (
-    RESUMED,
-    DivergedError,
-    checks_since_best,
-)
+from evenrank.rankers.neural.candidates import Candidates
+from evenrank.rankers.neural.transformers import library, new_cross_encoder, quiet
 from evenrank.training.dataset import Examples
-from evenrank.training.fitting import TrainConfig, TrainRun
+from evenrank.training.fitting import DivergedError, Fitted, TrainConfig, TrainRun, checks_since_best
+from evenrank.training.losses import Objective
 
 _DEV_RR = "eval_dev_mrr@10"
 """What the library calls RR@10 on the dev queries."""
 _LOOKAHEAD = 1000
 """Rows that are looked at for one batch; with few queries many do not fit together."""
-_RELEVANT_LABEL = 100.0
-"""The label of a relevant document: ListNet takes a softmax of labels, which this makes 1 and 0."""
 _SCALE = 20.0
 """What a cosine is multiplied by before it is a score, as in the library's own losses."""
+_WARM_UP = 0.1
+"""The share of steps in which the learning rate rises; then it falls to 0."""
 _BATCH = 64
 
 
@@ -62,151 +56,74 @@ class TransformerSettings:
     max_length: int = 128
 
     def __post_init__(self) -> None:
-        if not 8 <= self.max_length <= 8192:
-            raise InputError(f"max_length is {self.max_length}; it must be from 8 to 8192")
+        check_whole("max_length", self.max_length, least=8, most=8192)
 
 
-@dataclass(frozen=True, kw_only=True)
-class TransformerRecipe(TrainConfig):
-    """How a transformer is trained.
-
-    With a loss, an adversary above 0 or mirroring of ours (but for ``augment``) a bi-encoder learns from each
-    group by itself, not from all documents of the step.
-
-    Attributes
-    ----------
-    warm_up
-        The share of steps in which the learning rate rises to `rate`; then it falls to 0.
-    checks
-        How often the dev queries are asked while training. With 0 they do not decide when to stop: the last
-        weights are kept, and no time is spent on asking.
-    most_queries
-        Relevant documents of training queries at most, drawn by the seed in each epoch; all if not given. A
-        query with two of them counts twice.
-    precision
-        What products of matrices are computed in while training: ``float32``, or ``bfloat16``, which takes
-        less time on processors that have it, and may take more on others. Weights and scores stay float32.
-    """
-
-    epochs: int = 1
-    batch: int = 8
-    rate: float = 2e-4
-    dev_most: int = 100
-    dev_depth: int = 20
-    warm_up: float = 0.1
-    checks: int = 5
-    most_queries: int | None = None
-    precision: Literal["float32", "bfloat16"] = "float32"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_whole("checks", self.checks, least=0)
-        if not 0 <= self.warm_up <= 1:
-            raise InputError(f"warm_up is {self.warm_up:g}; it must be from 0 to 1")
-        if self.most_queries is not None:
-            check_whole("most_queries", self.most_queries)
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether the losses of the library will do."""
-        return self.loss == "softmax" and not self.adversary and self.mirror != "consistency"
-
-
-def fit_transformer(run: TrainRun) -> tuple[Any, dict[str, bytes], list[dict[str, float]], Any]:
-    """The trained model as a re-ranker, the files of its folder, its history, and what gives its vectors."""
-    torch = import_module("torch")
-    from evenrank.rankers.neural.rerankers import BiEncoderReranker, CrossEncoderReranker, folder_files
+def fit_transformer(run: TrainRun) -> Fitted:
+    """Train a transformer, and score the dev queries with it."""
+    from evenrank.rankers.encoder import Encoder
+    from evenrank.rankers.neural.rerankers import BiEncoderReranker, CrossEncoderReranker
     from evenrank.rankers.neural.saved import ENCODER
 
-    require_trainers()
-    facts = run.config["facts"]
+    library("accelerate", "datasets")
     with torch.random.fork_rng(devices=[]), quiet():
         torch.manual_seed(run.seed)
-        model, source = _new(run.kind, run.settings)
-        with contextlib.suppress(AttributeError):  # the card is ours
-            model.model_card_data.generate_widget_examples = False
-            model.model_card_data.set_widget_examples = _nothing
-        facts["model"] = source.describe()
+        model, source = _new_model(run)
         history = _train(run, model)
-        with tempfile.TemporaryDirectory() as folder:
-            model.save_pretrained(folder, create_model_card=False)
-            files = folder_files(Path(folder), ENCODER)
-    vector = partial(_vectors, run.kind, model, run.examples)
-    if run.kind == "cross-encoder":
-        return CrossEncoderReranker(model, facts=facts), files, history, vector
-    from evenrank.rankers.encoder import Encoder
-
-    kept = run.checkpoint / "finished"
-    shutil.rmtree(kept, ignore_errors=True)
-    for name, content in files.items():
-        place = kept / Path(name).relative_to(ENCODER)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(content)
-    encoder = Encoder(kept, max_length=run.settings.max_length)
-    return BiEncoderReranker(encoder, facts=facts), files, history, vector
+    dev = run.examples.pairs.take(run.examples.dev_rows(run.config.dev_depth))
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder, create_model_card=False)
+        paths = [path for path in sorted(Path(folder).rglob("*")) if path.is_file()]
+        files = {f"{ENCODER}/{path.relative_to(folder).as_posix()}": path.read_bytes() for path in paths}
+        if run.kind == "cross-encoder":
+            scores = CrossEncoderReranker(model).score(dev)
+        else:
+            scores = BiEncoderReranker(Encoder(folder, max_length=run.settings.max_length)).score(dev)
+    vector = partial(_vectors, run.kind, model, run.examples.pairs)
+    return Fitted(scores, files, history, {"model": source.describe()}, vector)
 
 
-def require_trainers() -> None:
-    """Say what to install where a package is missing."""
-    for package in ("sentence_transformers", "accelerate", "datasets"):
-        try:
-            import_module(package)
-        except ImportError:
-            raise InputError(
-                f"training a transformer needs {package.replace('_', '-')}, which is not installed: "
-                "pip install 'evenrank[neural]'"
-            ) from None
-
-
-def _new(kind: str, settings: TransformerSettings) -> tuple[Any, Any]:
-    from evenrank.rankers.neural.transformers import new_cross_encoder
+def _new_model(run: TrainRun) -> tuple[Any, Any]:
+    """Return the model to begin with, and where it was found."""
     from evenrank.vectors.encoders import find_model, open_model
 
-    if kind == "cross-encoder":
-        return new_cross_encoder(settings.checkpoint, max_length=settings.max_length)
-    source = find_model(settings.checkpoint)
-    model = open_model(source)
-    model.max_seq_length = settings.max_length
+    if run.kind == "cross-encoder":
+        model, source = new_cross_encoder(run.settings.checkpoint, max_length=run.settings.max_length)
+    else:
+        source = find_model(run.settings.checkpoint)
+        model = open_model(source)
+        model.max_seq_length = run.settings.max_length
+        model.model_card_data.set_widget_examples = lambda dataset: None  # for the library's card; it is slow
     return model, source
 
 
-def _nothing(dataset: Any) -> None:
-    """In place of examples for the library's card, which it looks for with a bar of its own."""
-
-
 def _train(run: TrainRun, model: Any) -> list[dict[str, float]]:
-    """Train in place; RR@10 at each check."""
-    kind, recipe, examples, checkpoint = run.kind, run.recipe, run.examples, run.checkpoint
-    library = import_module(
-        f"sentence_transformers.{'cross_encoder' if kind == 'cross-encoder' else 'sentence_transformer'}"
-    )
-    transformers = import_module("transformers")
-    rows = drawn_groups(examples, recipe, run.seed)
-    columns = _columns(kind, examples, rows, texts=recipe.is_plain)
-    dataset = import_module("datasets").Dataset.from_dict(columns)
-    batches = None
-    if kind == "bi-encoder" and recipe.is_plain:  # its loss takes the documents of other rows as negatives
-        batches = separate_batches(examples, rows, recipe.batch, run.seed)
-    steps = -(-len(rows) // recipe.batch) if batches is None else len(batches)
-    every = max(1, steps // (recipe.checks or 5))
-    has_checks = recipe.checks > 0
-    names = {
-        "cross-encoder": ("CrossEncoderTrainer", "CrossEncoderTrainingArguments"),
-        "bi-encoder": ("SentenceTransformerTrainer", "SentenceTransformerTrainingArguments"),
+    """Train in place; return RR@10 at each check."""
+    kind, config, examples, checkpoint = run.kind, run.config, run.examples, run.checkpoint
+    # A plain bi-encoder also takes the documents of other groups of the step as negatives.
+    is_plain = config.loss == "softmax" and not config.adversary and not config.consistency
+    in_batch = kind == "bi-encoder" and is_plain
+    rows = drawn_groups(examples, config, run.seed)
+    batches = separate_batches(examples, rows, config.batch, run.seed) if in_batch else []
+    steps = len(batches) or -(-len(rows) // config.batch)
+    every = max(1, steps // config.checks)
+    package, prefix = {
+        "cross-encoder": ("cross_encoder", "CrossEncoder"),
+        "bi-encoder": ("sentence_transformer", "SentenceTransformer"),
     }[kind]
-    trainer_class, arguments_class = (getattr(library, name) for name in names)
-    arguments = arguments_class(
+    sentence_transformers = import_module(f"sentence_transformers.{package}")
+    arguments = getattr(sentence_transformers, f"{prefix}TrainingArguments")(
         output_dir=str(checkpoint.absolute()),  # it is kept as the place of the best checkpoint
         num_train_epochs=1,
-        per_device_train_batch_size=recipe.batch,
-        learning_rate=recipe.rate,
-        warmup_steps=max(1, round(recipe.warm_up * steps)),
-        eval_strategy="steps" if has_checks else "no",
-        eval_steps=every if has_checks else None,
+        per_device_train_batch_size=config.batch,
+        learning_rate=config.rate,
+        warmup_steps=max(1, round(_WARM_UP * steps)),
+        eval_strategy="steps",
+        eval_steps=every,
         save_strategy="steps",
         save_steps=every,
         save_total_limit=2,
-        load_best_model_at_end=has_checks,
+        load_best_model_at_end=True,
         metric_for_best_model=_DEV_RR,
         greater_is_better=True,
         logging_steps=every,
@@ -216,62 +133,54 @@ def _train(run: TrainRun, model: Any) -> list[dict[str, float]]:
         report_to="none",
         disable_tqdm=True,
         dataloader_pin_memory=False,
-        **({} if batches is None else {"batch_sampler": partial(_fixed_batches, batches)}),
+        **({"batch_sampler": partial(_fixed_batches, batches)} if in_batch else {}),
     )
-    listener = _listener(transformers, run.say, run.progress)
-    torch = import_module("torch")
-
-    class Trainer(trainer_class):  # type: ignore[misc, valid-type]
-        def autocast_smart_context_manager(self, cache_enabled: bool | None = True) -> Any:
-            # The library leaves this to accelerate, which does not reach models inside a loss.
-            return torch.autocast(
-                self.args.device.type, torch.bfloat16, enabled=recipe.precision == "bfloat16"
-            )
-
-    trainer = Trainer(
+    transformers = import_module("transformers")
+    trainer = getattr(sentence_transformers, f"{prefix}Trainer")(
         model=model,
         args=arguments,
-        train_dataset=dataset,
-        loss=_loss(kind, model) if recipe.is_plain else _group_loss(kind, model, recipe, examples),
-        evaluator=_evaluator(kind, examples, recipe) if has_checks else None,
-        callbacks=[listener, *([_stopper(transformers, recipe.patience)] if has_checks else [])],
+        train_dataset=import_module("datasets").Dataset.from_dict(_columns(kind, examples, rows, in_batch)),
+        loss=_in_batch_loss(model) if in_batch else _group_loss(kind, model, config, examples),
+        evaluator=_evaluator(kind, examples, config),
+        callbacks=[_listener(transformers, run)],
     )
     for default in (transformers.PrinterCallback, transformers.ProgressCallback):
         trainer.remove_callback(default)
     # The trainer keeps the weights of the model, not those of an adversary: such training begins anew.
-    can_resume = open_checkpoints(checkpoint, run.data) and not recipe.adversary
-    last = last_checkpoint(checkpoint, recipe.patience) if can_resume else None
+    can_resume = open_checkpoints(checkpoint, run.identity) and not config.adversary
+    last = last_checkpoint(checkpoint, config.patience) if can_resume else None
     if last is not None:
-        run.say(f"{RESUMED} step {last.name.rpartition('-')[2]} of {steps}")
-    trainer.train(resume_from_checkpoint=None if last is None else str(last))
+        run.log(f"resuming after step {last.name.rpartition('-')[2]} of {steps}")
+    try:
+        trainer.train(resume_from_checkpoint=None if last is None else str(last))
+    except ValueError as error:
+        if "Input contains" in str(error):  # scikit-learn's word for NaN and infinity
+            raise DivergedError from error
+        raise
     return [
-        {"step": float(each["step"]), "dev RR@10": float(each[_DEV_RR])}
-        for each in trainer.state.log_history
-        if _DEV_RR in each
+        {"step": float(each["step"]), "dev RR@10": float(each[_DEV_RR])} for each in _checks(trainer.state)
     ]
 
 
-def drawn_groups(examples: Examples, recipe: TransformerRecipe, seed: int) -> Any:
-    """Rows of the groups, the relevant document first, for all epochs."""
+def drawn_groups(examples: Examples, config: TrainConfig, seed: int) -> Any:
+    """Return the rows of the groups, the relevant document first, for all epochs."""
     positives, negatives = examples.groups()
-    if not positives:
-        raise InputError("no training query has both a relevant document and another one")
     rows = []
-    for epoch in range(recipe.epochs):
+    for epoch in range(config.epochs):
         random = np.random.default_rng([seed, 4, epoch])
-        chosen = random.permutation(len(positives))[: recipe.most_queries]
+        chosen = random.permutation(len(positives))[: config.most_queries]
         for place in chosen.tolist():
             pool = negatives[place]
-            few = len(pool) < recipe.negatives
-            rows.append([positives[place], *random.choice(pool, recipe.negatives, replace=few)])
+            few = len(pool) < config.negatives
+            rows.append([positives[place], *random.choice(pool, config.negatives, replace=few)])
     return np.array(rows, np.int64)
 
 
 def separate_batches(examples: Examples, rows: Any, size: int, seed: int) -> list[list[int]]:
-    """Batches of rows, drawn by the seed, in which no document is relevant to the query of another row.
+    """Return batches of rows, drawn by the seed, in which no document is relevant to another row's query.
 
-    A batch without enough rows that fit together is smaller. Queries and documents are compared by their
-    texts: a mirrored query without a gendered word is the same query.
+    A batch without enough rows that fit together is smaller. (The sampler of the library that avoids
+    duplicates would let relevant documents of a query be its negatives, where it has several.)
     """
     pairs = examples.pairs
     relevant: dict[str, set[str]] = {}
@@ -302,7 +211,7 @@ def separate_batches(examples: Examples, rows: Any, size: int, seed: int) -> lis
 
 
 def _fixed_batches(batches: list[list[int]], dataset: Any, **_: Any) -> Any:
-    """A sampler of sentence-transformers that gives these batches."""
+    """Return a sampler of sentence-transformers that gives these batches."""
     base = import_module("sentence_transformers.base.sampler").DefaultBatchSampler
 
     class FixedBatches(base):  # type: ignore[misc, valid-type]
@@ -315,61 +224,50 @@ def _fixed_batches(batches: list[list[int]], dataset: Any, **_: Any) -> Any:
     return FixedBatches(dataset, batch_size=max(map(len, batches)), drop_last=False)
 
 
-def _columns(kind: str, examples: Examples, rows: Any, *, texts: bool) -> dict[str, list[Any]]:
-    """The groups as sentence-transformers wants them; without texts, the rows of their pairs are labels."""
+def _columns(kind: str, examples: Examples, rows: Any, in_batch: bool) -> dict[str, list[Any]]:
+    """Return the groups as the losses want them: texts, or for our objective rows of pairs as labels."""
     pairs = examples.pairs
-    queries = [pairs.queries[pairs.query[row[0]]] for row in rows]
-    if not texts:
-        return {"query": queries, "labels" if kind == "cross-encoder" else "label": rows.tolist()}
-    documents = [[pairs.documents[pairs.document[i]] for i in row] for row in rows]
-    if kind == "cross-encoder":
-        labels = [[_RELEVANT_LABEL] + [0.0] * (len(row) - 1) for row in rows]
-        return {"query": queries, "docs": documents, "labels": labels}
-    columns: dict[str, list[Any]] = {"query": queries, "positive": [each[0] for each in documents]}
-    for place in range(1, rows.shape[1]):
-        columns[f"negative_{place}"] = [each[place] for each in documents]
+    columns: dict[str, list[Any]] = {"query": [pairs.queries[pairs.query[row[0]]] for row in rows]}
+    if not in_batch:
+        return {**columns, "labels" if kind == "cross-encoder" else "label": rows.tolist()}
+    for place, column in enumerate(rows.T):
+        name = f"negative_{place}" if place else "positive"
+        columns[name] = [pairs.documents[pairs.document[row]] for row in column]
     return columns
 
 
-def _loss(kind: str, model: Any) -> Any:
-    """Cross-entropy over the group; for a bi-encoder over all documents of the step."""
-    if kind == "cross-encoder":
-        losses = import_module("sentence_transformers.cross_encoder.losses")
-        return losses.ListNetLoss(model, mini_batch_size=-1)
+def _in_batch_loss(model: Any) -> Any:
+    """Return the library's cross-entropy over all documents of the step."""
     losses = import_module("sentence_transformers.sentence_transformer.losses")
     return losses.MultipleNegativesRankingLoss(model)
 
 
-def _group_loss(kind: str, model: Any, recipe: TransformerRecipe, examples: Examples) -> Any:
-    """The objective of a recipe that is not plain; its labels are the rows of the pairs of each group.
-
-    It looks up texts, bias and what an adversary reads by these rows, which the columns of the library cannot
-    carry.
-    """
-    from evenrank.training.losses import Objective
+def _group_loss(kind: str, model: Any, config: TrainConfig, examples: Examples) -> Any:
+    """Return our objective for a trainer of the library; its labels are the rows of each group."""
 
     class GroupLoss(Objective):
         def forward(self, inputs: Any, labels: Any) -> Any:  # type: ignore[override]
             return super().forward(np.stack([np.asarray(each.cpu(), np.int64) for each in labels]))
 
-    return GroupLoss(model, partial(read_pairs, kind, examples), recipe, examples)
+    def read(rows: Any, is_mirrored: bool) -> tuple[Any, Any]:
+        pairs = examples.mirrored if is_mirrored and examples.mirrored is not None else examples.pairs
+        return read_pairs(kind, pairs, model, rows)
+
+    return GroupLoss(model, read, config, examples)
 
 
-def read_pairs(kind: str, examples: Examples, model: Any, rows: Any, with_vectors: bool) -> tuple[Any, Any]:
-    """Scores of pairs, and the vectors that they are made of: of a bi-encoder both of them, side by side."""
-    torch = import_module("torch")
-    pairs = examples.pairs
+def read_pairs(kind: str, pairs: Candidates, model: Any, rows: Any) -> tuple[Any, Any]:
+    """Return scores of pairs, and the vectors that they are made of: of a bi-encoder both, side by side."""
 
     def outputs(texts: list[Any]) -> Any:
         features = model.preprocess(texts)
-        return model({name: _on_device(each, model) for name, each in features.items()})
+        return model(
+            {name: each.to(model.device) if hasattr(each, "to") else each for name, each in features.items()}
+        )
 
     if kind == "cross-encoder":
         out = outputs([(pairs.queries[pairs.query[i]], pairs.documents[pairs.document[i]]) for i in rows])
-        vectors = out.get("sentence_embedding")
-        if with_vectors and vectors is None:
-            raise InputError("this cross-encoder does not show the vector that its score is made of")
-        return out["scores"].view(-1).float(), vectors
+        return out["scores"].view(-1).float(), out.get("sentence_embedding")
     queries, query = np.unique(pairs.query[rows], return_inverse=True)
     documents, document = np.unique(pairs.document[rows], return_inverse=True)
     unit = torch.nn.functional.normalize
@@ -378,122 +276,75 @@ def read_pairs(kind: str, examples: Examples, model: Any, rows: Any, with_vector
     return _SCALE * (left * right).sum(1), torch.cat([left, right], 1)
 
 
-def _on_device(feature: Any, model: Any) -> Any:
-    return feature.to(model.device) if hasattr(feature, "to") else feature
-
-
-def _vectors(kind: str, model: Any, examples: Examples, rows: Any) -> Any:
-    """The vectors of pairs by a finished model, for a probe."""
-    torch = import_module("torch")
+def _vectors(kind: str, model: Any, pairs: Candidates, rows: Any) -> Any:
+    """Return the vectors of pairs by a finished model, for a probe."""
     model.eval()
-    items = []
+    parts = []
     with torch.no_grad():
         for start in range(0, len(rows), _BATCH):
-            vectors = read_pairs(kind, examples, model, rows[start : start + _BATCH], True)[1]
-            items.append(vectors.float().cpu().numpy())
-    return np.concatenate(items)
+            vectors = read_pairs(kind, pairs, model, rows[start : start + _BATCH])[1]
+            parts.append(vectors.float().cpu().numpy())
+    return np.concatenate(parts)
 
 
-def _evaluator(kind: str, examples: Examples, recipe: TransformerRecipe) -> Any:
-    """The library's own re-ranking evaluator on the candidates of the dev queries."""
-    rows = examples.dev_rows(recipe.dev_depth)
+def _evaluator(kind: str, examples: Examples, config: TrainConfig) -> Any:
+    """Return the library's own re-ranking evaluator on the candidates of the dev queries."""
+    pairs, rows = examples.pairs, examples.dev_rows(config.dev_depth)
     samples = []
-    for query in np.unique(examples.pairs.query[rows]).tolist():
-        own = rows[examples.pairs.query[rows] == query]
-        texts = [examples.pairs.documents[examples.pairs.document[i]] for i in own]
-        good = [text for text, right in zip(texts, examples.relevant[own], strict=True) if right]
-        bad = [text for text, right in zip(texts, examples.relevant[own], strict=True) if not right]
-        if good and bad:  # a query without a relevant candidate counts 0 whatever the model does
-            samples.append({"query": examples.pairs.queries[query], "positive": good, "negative": bad})
+    for query in np.unique(pairs.query[rows]).tolist():
+        own = rows[pairs.query[rows] == query]
+        texts: dict[bool, list[str]] = {True: [], False: []}
+        for row in own.tolist():
+            texts[bool(examples.relevant[row])].append(pairs.documents[pairs.document[row]])
+        if texts[True] and texts[False]:  # a query without a relevant candidate counts 0 in any case
+            samples.append({"query": pairs.queries[query], "positive": texts[True], "negative": texts[False]})
     if not samples:
         raise InputError("no dev query has a relevant document among its candidates; raise dev_depth")
-    place = "cross_encoder" if kind == "cross-encoder" else "sentence_transformer"
-    module = import_module(f"sentence_transformers.{place}.evaluation")
-    built = module.CrossEncoderRerankingEvaluator if kind == "cross-encoder" else module.RerankingEvaluator
-
-    class Evaluator(built):  # type: ignore[misc, valid-type]
-        def __call__(self, *given: Any, **more: Any) -> Any:
-            try:
-                return super().__call__(*given, **more)
-            except ValueError as error:
-                if "Input contains" in str(error):  # scikit-learn's word for NaN and infinity
-                    raise DivergedError from error
-                raise
-
-    return Evaluator(samples, at_k=10, name="dev", write_csv=False, show_progress_bar=False)
+    package = "cross_encoder" if kind == "cross-encoder" else "sentence_transformer"
+    module = import_module(f"sentence_transformers.{package}.evaluation")
+    name = "CrossEncoderRerankingEvaluator" if kind == "cross-encoder" else "RerankingEvaluator"
+    return getattr(module, name)(samples, at_k=10, name="dev", write_csv=False, show_progress_bar=False)
 
 
-def _listener(transformers: Any, say: Say, progress: Progress | None) -> Any:
-    """What tells of steps, of the loss, and of RR@10."""
+def _listener(transformers: Any, run: TrainRun) -> Any:
+    """Return a callback that reports steps, loss and RR@10, and stops training when RR@10 no longer rises."""
 
     class Listener(transformers.TrainerCallback):
-        loss: float | None = None  # none is told by the first steps after an interruption
+        loss = ""
 
         def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
-            if progress:
-                progress(state.global_step, state.max_steps)
+            if run.progress:
+                run.progress(state.global_step, state.max_steps)
 
         def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **rest: Any) -> None:
             if "loss" in (logs or {}):
-                self.loss = float(logs["loss"])
-                if not math.isfinite(self.loss):
+                if not math.isfinite(logs["loss"]):
                     raise DivergedError
+                self.loss = f"loss {logs['loss']:.4f}, "
 
-        def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any = None, **rest: Any) -> None:
-            rr = (metrics or {}).get(_DEV_RR)
-            if rr is not None:
-                loss = "" if self.loss is None else f"loss {self.loss:.4f}, "
-                step = f"step {state.global_step} of {state.max_steps}"
-                say(f"{step}: {loss}dev RR@10 {rr:.4f} (of queries with a relevant candidate)")
+        def on_evaluate(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+            checks = [each[_DEV_RR] for each in _checks(state)]
+            control.should_training_stop |= checks_since_best(checks) >= run.config.patience
+            step = f"step {state.global_step} of {state.max_steps}"
+            run.log(f"{step}: {self.loss}dev RR@10 {checks[-1]:.4f} (of queries with a relevant candidate)")
 
     return Listener()
 
 
-def _stopper(transformers: Any, patience: int) -> Any:
-    """What stops training; checks before an interruption count too."""
-
-    class EarlyStoppingCallback(transformers.EarlyStoppingCallback):  # the name it has in checkpoints
-        def on_train_begin(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
-            super().on_train_begin(args, state, control, **rest)
-            self.early_stopping_patience_counter = _waited(state.log_history)
-
-    return EarlyStoppingCallback(early_stopping_patience=patience)
+def _checks(state: Any) -> list[Any]:
+    """Return the entries of a trainer's log that have the RR@10 of the dev queries."""
+    return [each for each in state.log_history if _DEV_RR in each]
 
 
 def last_checkpoint(folder: Path, patience: int) -> Path | None:
-    """The last whole checkpoint, whose state the trainer writes last, from before the patience was lost.
-
-    The trainer takes a step before it asks whether to stop.
-    """
+    """Return the last whole checkpoint from before the patience was lost: after it, training is over."""
     whole = []
     for each in folder.glob("checkpoint-*"):
-        try:
-            log = json.loads((each / "trainer_state.json").read_bytes())["log_history"]
-        except (OSError, ValueError, KeyError):
+        try:  # the trainer writes its state last
+            state = json.loads((each / "trainer_state.json").read_bytes())
+        except (OSError, ValueError):
             continue
-        if _waited(log) < patience:
+        checks = [entry[_DEV_RR] for entry in state["log_history"] if _DEV_RR in entry]
+        if checks_since_best(checks) < patience:
             whole.append(each)
     return max(whole, key=lambda each: int(each.name.rpartition("-")[2]), default=None)
-
-
-def _waited(log: Iterable[Mapping[str, Any]]) -> int:
-    """Checks since the best one."""
-    return checks_since_best(each[_DEV_RR] for each in log if _DEV_RR in each)
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Without the library's remarks, which go to the terminal in the midst of ours."""
-    names = ("sentence_transformers", "transformers", "accelerate", "datasets")
-    before = {name: logging.getLogger(name).level for name in names}
-    datasets = import_module("datasets")
-    datasets.disable_progress_bars()
-    for name in names:
-        logging.getLogger(name).setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        for name, level in before.items():
-            logging.getLogger(name).setLevel(level)

@@ -22,7 +22,7 @@ def sweep_command(
         typer.Option(
             metavar="NAME",
             help="The mitigation to strengthen: constrain, interpolate, penalty, feedback, detgreedy, "
-            "detcons, detrelaxed, detconstsort, fair; with --train: negatives, adversary, augment, "
+            "detcons, detrelaxed, detconstsort, fair; with --train: negatives, adversary, "
             "consistency, or a loss.",
         ),
     ] = "constrain",

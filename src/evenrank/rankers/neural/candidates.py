@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -20,6 +21,10 @@ from evenrank.stats.rounding import level_ties
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+INTERACTION = ("drmm", "matchpyramid", "knrm", "convknrm", "pacrr")
+"""The word-interaction models."""
+KINDS = (*INTERACTION, "cross-encoder", "bi-encoder", "head")
+"""What can be trained."""
 Ints = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]
 
@@ -51,6 +56,20 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.query)
 
+    def take(self, rows: Ints) -> Candidates:
+        """Return these pairs with their texts only."""
+        queries, query = np.unique(self.query[rows], return_inverse=True)
+        documents, document = np.unique(self.document[rows], return_inverse=True)
+        return Candidates(
+            [self.query_ids[i] for i in queries],
+            [self.queries[i] for i in queries],
+            [self.doc_ids[i] for i in documents],
+            [self.documents[i] for i in documents],
+            query,
+            document,
+            self.first[rows],
+        )
+
     def run(self, scores: Doubles) -> pl.DataFrame:
         """Return a run table of the pairs with these scores."""
         return read_run(
@@ -64,9 +83,7 @@ class Candidates:
         )
 
 
-def candidates(
-    run: Any, docs: Any, queries: Any, *, depth: int | None = None, named: Sequence[Any] = ()
-) -> Candidates:
+def candidates(run: Any, docs: Any, queries: Any, *, depth: int | None = None) -> Candidates:
     """Return the pairs of a run with their texts.
 
     Parameters
@@ -80,38 +97,34 @@ def candidates(
         is left out.
     depth
         Documents of each query that are looked at, from the top; all if not given.
-    named
-        What run and queries were read from, for messages, where they are tables here.
     """
-    of_run, of_queries = (path_of(each) for each in named or (run, queries))
     table = read_run(run)
     if depth is not None:
         check_depth(depth)
         table = table.filter(pl.col("rank") <= depth)
-    requested = read_queries(queries)
-    texts = dict(requested.iter_rows())
+    texts = dict(read_queries(queries).iter_rows())
     query_ids = table["query_id"].unique(maintain_order=True).to_list()
     doc_ids = table["doc_id"].unique(maintain_order=True).to_list()
     if missing := [each for each in query_ids if each not in texts]:
         raise InputError(
             f"{len(missing):,} of the {len(query_ids):,} queries of the run have no text, such as "
             f"{missing[0]!r}; give the queries that belong to it",
-            path=of_run,
+            path=path_of(run),
         )
     if blank := [each for each in query_ids if not texts[each].strip()]:
-        raise InputError(f"query {blank[0]!r} is empty; leave it out", path=of_queries)
-    result = open_docs(docs).texts(doc_ids)
-    if lacking := [each for each in doc_ids if each not in result]:
+        raise InputError(f"query {blank[0]!r} is empty; leave it out", path=path_of(queries))
+    documents = open_docs(docs).texts(doc_ids)
+    if missing := [each for each in doc_ids if each not in documents]:
         raise InputError(
-            f"the collection lacks {len(lacking):,} of the {len(doc_ids):,} documents that are ranked or "
-            f"named, such as {lacking[0]!r}; check that they belong together",
-            path=of_run,
+            f"the collection lacks {len(missing):,} of the {len(doc_ids):,} documents that are ranked or "
+            f"named, such as {missing[0]!r}; check that they belong together",
+            path=path_of(run),
         )
     return Candidates(
         query_ids,
         [texts[each] for each in query_ids],
         doc_ids,
-        [result[each] for each in doc_ids],
+        [documents[each] for each in doc_ids],
         _places(table["query_id"], query_ids),
         _places(table["doc_id"], doc_ids),
         table["score"].to_numpy(),
@@ -166,9 +179,37 @@ class FirstStage:
     @classmethod
     def among(cls, scores: npt.NDArray[np.float64]) -> FirstStage:
         """Return mean and deviation of these."""
-        spread = float(scores.std()) if len(scores) else 1.0
-        return cls(float(scores.mean()) if len(scores) else 0.0, spread or 1.0)
+        return cls(float(scores.mean()), float(scores.std()) or 1.0)
 
     def of(self, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
         """Return the scores on this scale."""
         return ((scores - self.mean) / self.deviation).astype(np.float32)
+
+
+class SmallReranker:
+    """A module of ours that scores pairs, on a GPU if there is one, with the scale of the first stage."""
+
+    def __init__(self, name: str, module: Any, scale: FirstStage, facts: Mapping[str, Any]) -> None:
+        import torch
+
+        self.name = name
+        self.module = module.to("cuda" if torch.cuda.is_available() else "cpu")
+        self.scale = scale
+        self.facts = dict(facts)
+
+    def describe(self) -> dict[str, Any]:
+        """Return name, settings and facts of the training."""
+        return {"name": self.name, "settings": asdict(self.module.settings), **self.facts}
+
+    def _files(self, name: str, content: Mapping[str, Any]) -> dict[str, bytes]:
+        """Return the weights as safetensors, and as JSON what belongs to them."""
+        from safetensors.torch import save
+
+        weights = {key: each.contiguous() for key, each in self.module.state_dict().items()}
+        rest = {**content, "first stage": asdict(self.scale)}
+        return {"weights.safetensors": save(weights), name: json_bytes(rest)}
+
+
+def json_bytes(content: Any) -> bytes:
+    """Return the content of a JSON file."""
+    return (json.dumps(content, ensure_ascii=False, indent=1, allow_nan=False) + "\n").encode()

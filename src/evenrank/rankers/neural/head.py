@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from safetensors.torch import load
 from torch import Tensor, nn
 
 from evenrank.errors import InputError
-from evenrank.rankers.neural.candidates import Candidates, FirstStage, Ints
+from evenrank.rankers.base import Progress
+from evenrank.rankers.encoder import Encoder
+from evenrank.rankers.encodings import Encodings, encode_pairs
+from evenrank.rankers.neural.candidates import (
+    Candidates,
+    Doubles,
+    FirstStage,
+    Ints,
+    SmallReranker,
+    scored,
+)
 
 Floats = npt.NDArray[np.float32]
 
@@ -94,3 +108,47 @@ class VectorPairs:
             torch.from_numpy(self._documents[self.document[rows]]),
             torch.from_numpy(self.first[rows]),
         )
+
+
+class HeadReranker(SmallReranker):
+    """A head and the encoder whose vectors it reads."""
+
+    def __init__(
+        self, module: Head, encodings: Encodings, scale: FirstStage, facts: Mapping[str, Any]
+    ) -> None:
+        super().__init__("head", module, scale, facts)
+        self.encodings = encodings
+
+    def pairs(self, pairs: Candidates, progress: Progress | None = None) -> VectorPairs:
+        """Return candidates as the model reads them."""
+        return VectorPairs(pairs, *encode_pairs(self.encodings, pairs, progress), self.scale)
+
+    def score(self, pairs: Candidates, *, progress: Progress | None = None) -> Doubles:
+        """Return the score of each pair."""
+        return scored(self.module, self.pairs(pairs, progress), np.arange(len(pairs)))
+
+    def files(self) -> dict[str, bytes]:
+        """Return the content of its folder."""
+        return self._files("encoder.json", {"encoder": _encoder_facts(self.encodings.encoder)})
+
+    @classmethod
+    def open(cls, config: Mapping[str, Any], files: Mapping[str, bytes]) -> HeadReranker:
+        """Open the head in a folder; the encoder has to be the one it was trained with."""
+        settings = HeadSettings(**config["settings"])
+        encoder = head_encoder(settings)
+        saved = json.loads(files["encoder.json"])
+        if _encoder_facts(encoder) != saved["encoder"]:
+            raise InputError("the head was trained on the vectors of another encoder than is found here")
+        module = Head(saved["encoder"]["dimension"], settings)
+        module.load_state_dict(load(files["weights.safetensors"]))
+        return cls(module, Encodings(encoder), FirstStage(**saved["first stage"]), config["facts"])
+
+
+def _encoder_facts(encoder: Encoder) -> dict[str, Any]:
+    """Return which encoder a head belongs to: a head on other vectors would be noise."""
+    return {**encoder.facts(), "dimension": encoder.dimension}
+
+
+def head_encoder(settings: HeadSettings) -> Encoder:
+    """Return the encoder that a head reads."""
+    return Encoder(settings.encoder, max_length=settings.max_length, similarity="cosine")

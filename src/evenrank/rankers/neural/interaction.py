@@ -19,7 +19,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from evenrank.errors import InputError, check_whole
+from evenrank.errors import InputError, check_number, check_whole
 from evenrank.rankers.neural.candidates import Candidates, FirstStage, Ints
 from evenrank.text.tokens import tokens
 
@@ -59,8 +59,8 @@ class InteractionSettings:
             value = getattr(self, field.name)
             if field.type == "int":
                 check_whole(field.name, value, least=field.metadata.get("least", 1), most=_LARGEST)
-            elif field.type == "float" and not (isinstance(value, int | float) and 0 < value <= _LARGEST):
-                raise InputError(f"{field.name} is {value!r}; it must be above 0, at most {_LARGEST}")
+            elif field.type == "float":
+                check_number(field.name, value, least=1 / _LARGEST, most=_LARGEST)
 
 
 class Match(NamedTuple):
@@ -86,7 +86,6 @@ class Interaction(nn.Module):
     def __init__(self, vocabulary: Vocabulary, settings: Any, vectors: npt.NDArray[np.float32]) -> None:
         super().__init__()
         self.settings = settings
-        size = len(vocabulary)
         unknown = np.zeros((1, vectors.shape[1]), np.float32)
         table = np.concatenate([unknown, vectors.astype(np.float32), unknown])  # padding, words, unknown
         self.embedding = nn.Embedding.from_pretrained(
@@ -94,7 +93,7 @@ class Interaction(nn.Module):
         )
         idf = np.concatenate([[0.0], vocabulary.idf, [vocabulary.unknown_idf]]) / vocabulary.unknown_idf
         self.register_buffer("word_idf", torch.from_numpy(idf.astype(np.float32)))
-        self.unknown = size + 1
+        self.unknown = len(vocabulary) + 1
         if settings.with_first_stage:
             self.first_stage = nn.Parameter(torch.ones(1))
 
@@ -171,19 +170,13 @@ def random_vectors(words: int, dimension: int, seed: int) -> npt.NDArray[np.floa
     return (drawn / np.sqrt(dimension)).astype(np.float32)
 
 
-def given_vectors(
-    vocabulary: Vocabulary, vectors: Any, seed: int
-) -> tuple[npt.NDArray[np.float32], dict[str, Any]]:
-    """Return the given vector of each word, a random one where there is none; and their provenance."""
-    from evenrank.vectors import load
-
-    opened = load(vectors)
-    table = random_vectors(len(vocabulary), opened.dimension, seed)
-    places = [place for place, word in enumerate(vocabulary.words) if word in opened]
+def given_vectors(vocabulary: Vocabulary, vectors: Any, seed: int) -> tuple[npt.NDArray[np.float32], int]:
+    """Return the given vector of each word, a random one where there is none; and how many are given."""
+    table = random_vectors(len(vocabulary), vectors.dimension, seed)
+    places = [place for place, word in enumerate(vocabulary.words) if word in vectors]
     for place in places:
-        table[place] = opened[vocabulary.words[place]]
-    facts = {"words with a vector": len(places), "words": len(vocabulary), **dict(opened.provenance)}
-    return table, facts
+        table[place] = vectors[vocabulary.words[place]]
+    return table, len(places)
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,29 +203,19 @@ class Vocabulary:
         return len(self.words)
 
     @classmethod
-    def of(
-        cls,
-        documents: Iterable[str],
-        queries: Iterable[str],
-        *,
-        more: tuple[Iterable[str], Iterable[str]] = ((), ()),
-        least: int = 2,
-    ) -> Vocabulary:
-        """Return the words that stand in at least this many of the documents, and all words of the queries.
-
-        `more` are further documents and queries. Words that stand in them alone come last: how the other
-        texts are read, and with which first vectors and idf, does not depend on them.
-        """
-        frequency, total, kept = _counted(documents, queries, least)
+    def of(cls, documents: Iterable[str], queries: Iterable[str], *, least: int = 2) -> Vocabulary:
+        """Return the words that are in at least this many of the documents, and all words of the queries."""
+        frequency: Counter[str] = Counter()
+        total = 0
+        for text in documents:
+            frequency.update(set(tokens(text)))
+            total += 1
         if not total:
             raise InputError("there is no document to learn words from")
-        others, _, further = _counted(*more, least)
-        new = sorted({*further} - {*kept, *frequency})
-        frequency.update({word: others[word] for word in new})
-        kept += new
-        counts = np.array([max(frequency[word], 1) for word in kept])
-        idf = np.log1p(total / counts).astype(np.float32)
-        return cls(tuple(kept), idf, float(np.log1p(total)))
+        of_queries = {word for text in queries for word in tokens(text)}
+        words = sorted({word for word, count in frequency.items() if count >= least} | of_queries)
+        counts = np.array([max(frequency[word], 1) for word in words])
+        return cls(tuple(words), np.log1p(total / counts).astype(np.float32), float(np.log1p(total)))
 
     def numbers(self, text: str, most: int, unknown: dict[str, int]) -> list[int]:
         """Return the numbers of a text's first words.
@@ -248,19 +231,6 @@ class Vocabulary:
                 number = unknown.setdefault(word, len(self.words) + 1 + len(unknown))
             rows.append(number)
         return rows
-
-
-def _counted(
-    documents: Iterable[str], queries: Iterable[str], least: int
-) -> tuple[Counter[str], int, list[str]]:
-    """Return in how many documents words stand, how many there are, and the words to be known, in order."""
-    frequency: Counter[str] = Counter()
-    total = 0
-    for text in documents:
-        frequency.update(set(tokens(text)))
-        total += 1
-    requested = {word for text in queries for word in tokens(text)}
-    return frequency, total, sorted({word for word, count in frequency.items() if count >= least} | requested)
 
 
 def padded(sequences: Sequence[Sequence[int]], width: int) -> npt.NDArray[np.int64]:

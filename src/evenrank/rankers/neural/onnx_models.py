@@ -9,9 +9,8 @@ are slower.
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from importlib import import_module
 from importlib.util import find_spec
 from io import StringIO
@@ -22,19 +21,17 @@ import numpy as np
 import numpy.typing as npt
 
 from evenrank.data.files import cache_dir, one_line
-from evenrank.errors import InputError
+from evenrank.errors import InputError, check_choice
+from evenrank.rankers.neural.transformers import quiet
 
 Backend = Literal["torch", "onnx", "onnx-int8"]
 
 
 def check_backend(backend: str) -> None:
     """Refuse a backend that there is not, or that is not installed."""
-    if backend not in get_args(Backend):
-        raise InputError(f"backend is {backend!r}; choose one of: {', '.join(get_args(Backend))}")
-    if backend == "torch":
-        return
+    check_choice("backend", backend, get_args(Backend))
     for package in ("onnxruntime", "onnx", "onnxscript"):
-        if find_spec(package) is None:
+        if backend != "torch" and find_spec(package) is None:
             raise InputError(f"backend {backend} needs {package}: pip install 'evenrank[onnx]'")
 
 
@@ -71,30 +68,28 @@ class OnnxModel:
 
     def encode_query(self, texts: Sequence[str], **options: Any) -> npt.NDArray[np.float32]:
         """Return the vectors of queries."""
-        return self._encoded(texts, self._prompt("query"), **options)
+        return self._encoded(texts, "query", **options)
 
     def encode_document(self, texts: Sequence[str], **options: Any) -> npt.NDArray[np.float32]:
         """Return the vectors of documents."""
-        return self._encoded(texts, self._prompt("document"), **options)
+        return self._encoded(texts, "document", **options)
 
     def predict(self, pairs: Sequence[tuple[str, str]], batch_size: int = 64, **options: Any) -> Any:
         """Return the scores of pairs."""
         lengths = [len(query) + len(document) for query, document in pairs]
         return self._run(list(pairs), lengths, batch_size, None).reshape(-1)
 
-    def _prompt(self, kind: str) -> str | None:
-        return (getattr(self._model, "prompts", None) or {}).get(kind) or None
-
     def _encoded(
         self,
         texts: Sequence[str],
-        prompt: str | None,
+        kind: str,
         batch_size: int = 32,
         normalize_embeddings: bool = False,
         **options: Any,
     ) -> npt.NDArray[np.float32]:
+        prompt = (getattr(self._model, "prompts", None) or {}).get(kind) or None
         result = self._run(list(texts), [len(text) for text in texts], batch_size, prompt)
-        if normalize_embeddings and len(result):
+        if normalize_embeddings:
             result = result / np.maximum(np.linalg.norm(result, axis=1, keepdims=True), 1e-12)
         return result.astype(np.float32)
 
@@ -111,14 +106,6 @@ class OnnxModel:
         return np.stack(parts) if parts else np.empty(width, np.float32)
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Suppress what the export prints, and its warnings."""
-    with redirect_stdout(StringIO()), redirect_stderr(StringIO()), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-
-
 def exported(model: Any, fingerprint: str, output: str, *, small: bool) -> Path:
     """Return the file of a model for onnxruntime, written now if it is not there."""
     folder = cache_dir() / "onnx" / fingerprint
@@ -129,7 +116,7 @@ def exported(model: Any, fingerprint: str, output: str, *, small: bool) -> Path:
     if small and not quantised.is_file():
         quantization = import_module("onnxruntime.quantization")
         part = quantised.with_name(f".{quantised.name}.{os.getpid()}.tmp")
-        with _quiet():
+        with quiet(), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
             quantization.quantize_dynamic(
                 whole, part, per_channel=True, weight_type=quantization.QuantType.QInt8
             )
@@ -158,7 +145,7 @@ def _write(model: Any, output: str, path: Path) -> None:
     ones = tuple(sample[name].repeat(2, 1) for name in names)
     free = {name: {0: "texts", 1: "tokens"} for name in names}
     try:
-        with torch.no_grad(), _quiet():
+        with torch.no_grad(), quiet(), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
             torch.onnx.export(
                 Whole().eval(), ones, os.fspath(part), input_names=names, output_names=[output],
                 dynamic_axes=free | {output: {0: "texts"}}, opset_version=17, dynamo=False,
