@@ -83,7 +83,8 @@ def words(texts: Any) -> Words:
     vocabulary = pl.concat([pieces.filter(is_word).str.to_lowercase(), others["word"]])
     vocabulary = vocabulary.gather(np.argsort(piece, kind="stable"))
     firsts = np.searchsorted(np.sort(piece), np.arange(len(is_word) + 1))
-    return Words(*expand(numbers, bounds, firsts), vocabulary.to_list())
+    numbers, bounds = expand(numbers, bounds, firsts)
+    return Words(numbers, bounds, vocabulary.to_list())
 
 
 def split(text: str) -> list[str]:
@@ -135,8 +136,8 @@ class Analyzer:
         found = words(texts)
         terms = self.normalized(found.vocabulary)
         firsts = np.cumsum([0, *(term is not None for term in terms)])
-        kept = expand(found.numbers, found.bounds, firsts)
-        return Words(*kept, [term for term in terms if term is not None])
+        numbers, bounds = expand(found.numbers, found.bounds, firsts)
+        return Words(numbers, bounds, [term for term in terms if term is not None])
 
     def normalized(self, words: Sequence[str]) -> list[str | None]:
         """Return the term of each lower-cased word; None for a stop word."""
