@@ -396,7 +396,7 @@ def test_bindings_with_other_vectors_do_not_collapse() -> None:
     other = type(tilted)(tilted.words, -tilted.values)
     one, two = (er.bind([GSR @ 2], docs=DOCS, queries=QUERIES, vectors=v)[0] for v in (None, other))
     assert one != two
-    with pytest.raises(InputError, match="GSR@2 needs the text of documents and queries"):
+    with pytest.raises(InputError, match="GSR@2 needs the text of the queries; give queries"):
         er.bind([GSR @ 2], docs=DOCS)
 
 

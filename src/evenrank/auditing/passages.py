@@ -125,7 +125,7 @@ def _contributions(m: Measurement, chosen: list[tuple[str, float]], inputs: Inpu
     """What each ranked document of the chosen queries adds to its query's value."""
     measure: Any = m.measure
     run = inputs.runs[m.run].filter(pl.col("query_id").is_in([query for query, _ in chosen]))
-    lists = measure.VIEW(inputs, [measure]).lists(run, m.run)
+    lists = inputs.lists(run, [measure], m.run)
     return pl.DataFrame(
         {
             "query_id": lists.query_ids.gather(np.repeat(np.arange(len(lists.lengths)), lists.lengths)),

@@ -29,7 +29,7 @@ from evenrank.measures.compare import compare
 from evenrank.measures.dictionary import LIWC
 from evenrank.measures.evaluate import listed_measures, measured
 from evenrank.measures.exposure import AWRF, ExposureGap
-from evenrank.measures.gsr.measure import GSR, Genderedness, most_gendered
+from evenrank.measures.gsr.measure import GSR, most_gendered
 from evenrank.measures.inputs import Inputs, MeasureInputs, named_runs, run_name
 from evenrank.measures.neutrality import NFaiRR
 from evenrank.measures.parity import rKL
@@ -209,7 +209,7 @@ def audit(
             attributions={m.run: m.attribution for m in rows if m.attribution is not None},
             leaning=leaning_queries(rows, inputs),
         )
-    if inputs.queries is not None and any(is_bias(m) and m.VIEW is Genderedness for m in kept):
+    if inputs.queries is not None and any(is_bias(m) and "genderedness" in m.NEEDS for m in kept):
         named = {"vectors": given.get("vectors"), "pairs": given.get("pairs")}
         result = replace(result, gendered=most_gendered(inputs.queries, count=8, **named))
     result = _by_gender(result, inputs, compared, seed=seed, selected=selected or DEPTH)
@@ -273,7 +273,7 @@ def _expect_texts(inputs: Inputs, measures: list[Measure], compared: Mapping[str
         return
     headline = headline_measure(measures)
     if inputs.has_tally and sign_names_group(headline) and headline.LINEAR:
-        headline.VIEW(inputs, [headline]).expect_texts(explain=True)
+        inputs.expect_texts([headline], explain=True)
     if compared["judged"] and inputs.qrels is not None:
         labelled = pl.col("query_id").is_in(list(inputs.genders or ()))
         inputs.docs.expect(inputs.qrels.filter(pl.col("relevance") > 0, labelled)["doc_id"].to_list())

@@ -18,10 +18,10 @@ from ir_measures.measures import Measure
 from evenrank import stats
 from evenrank.data.schema import RUN_SCHEMA
 from evenrank.errors import InputError
-from evenrank.measures.base import LinearMeasure, is_bias, is_sum
+from evenrank.measures.base import LinearMeasure, is_sum
 from evenrank.measures.evaluate import listed_measures, measured
 from evenrank.measures.inputs import Inputs, MeasureInputs, named_runs
-from evenrank.measures.lists import WHOLE_LIST, Floats, RankedLists, View, view_key, views_of
+from evenrank.measures.lists import WHOLE_LIST, Floats, RankedLists
 from evenrank.measures.results import Options
 from evenrank.show import numbers
 from evenrank.show.grid import Grid, Recorded
@@ -178,16 +178,12 @@ def trace(
     if inputs.background is None:
         inputs = replace(inputs, background=inputs.runs[first])
     result = measured(inputs, wanted, Options(only, confidence=None))
-    views = views_of(inputs, filter(is_bias, wanted), depth=WHOLE_LIST)
-    for view in views.values():
-        view.prepare()
     rows: list[Stage] = []
     left_out: dict[str, int] = {}
     values: list[pl.DataFrame] = []
     for measure in wanted:
         assert is_sum(measure)
-        view = views[view_key(measure)]
-        at: dict[str, dict[str, float]] = _unordered(view, measure, inputs.runs[first], first)
+        at: dict[str, dict[str, float]] = _unordered(inputs, measure, inputs.runs[first], first)
         if not collection:
             del at[COLLECTION]
         for number, name in enumerate(inputs.runs):
@@ -217,12 +213,12 @@ def trace(
 
 
 def _unordered(
-    view: View, measure: LinearMeasure, candidates: pl.DataFrame, name: str
+    inputs: Inputs, measure: LinearMeasure, candidates: pl.DataFrame, name: str
 ) -> dict[str, dict[str, float]]:
     """The collection and the candidates without their order: by query, in expectation over all orders."""
-    lists = view.lists(candidates, name)
+    lists = inputs.lists(candidates, [measure], name, depth=WHOLE_LIST)
     queries = lists.query_ids.to_list()
-    documents = view.tally.frame["doc_id"]
+    documents = lists.tally["doc_id"]
     everything = pl.DataFrame(
         {
             "query_id": pl.repeat(COLLECTION, len(documents), eager=True, dtype=pl.String),
@@ -232,7 +228,8 @@ def _unordered(
         },
         schema=RUN_SCHEMA,
     )
-    alike = float(_expected(measure, view.lists(everything, COLLECTION))[0]) if len(documents) else 0.0
+    everywhere = inputs.lists(everything, [measure], COLLECTION, depth=WHOLE_LIST)
+    alike = float(_expected(measure, everywhere)[0]) if len(documents) else 0.0
     sums = {
         COLLECTION: np.full(len(queries), alike),
         f"{name}, as a set": _expected(measure, lists),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeGuard, TypeVar
+from typing import Any, ClassVar, Literal, TypeGuard, TypeVar
 
 import ir_measures
 import numpy as np
@@ -14,12 +14,9 @@ from numpy.typing import NDArray
 
 from evenrank import stats
 from evenrank.errors import InputError, choice_hint
-from evenrank.measures.lists import Floats, PerQuery, RankedLists, RankWeights, View, Words
+from evenrank.measures.lists import Floats, PerQuery, RankedLists, RankWeights
 from evenrank.measures.results import QUANTILES, Options, Summary
 from evenrank.show.numbers import toward
-
-if TYPE_CHECKING:
-    pass
 
 LARGEST = 2**63 - 1
 """The largest whole number that arrays hold."""
@@ -64,16 +61,14 @@ class BiasMeasure(Measure):
         Whether the order of the documents above the cut-off changes the value.
     CURVE
         Whether a report draws its values at growing cut-offs, which can be compared with each other.
-    VIEW
-        The table that documents are looked up in: `Words` (of a tally), `Groups` (of documents),
-        `Dictionary` (the words of one), or `Genderedness` (the leaning of texts).
     NEEDS
-        The inputs that it needs: `tally`, `background`, `docs`, `queries`, `qrels`.
+        The inputs that it needs: `tally`, `background`, `docs`, `queries`, `qrels`. Documents are looked up
+        in the tally, unless it names `groups` (of documents), `dictionary` (the words of one), `variants`
+        (of queries) or `genderedness` (of texts).
     """
 
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {}  # noqa: RUF012 (as ir_measures declares it)
     NAME: str = ""
-    VIEW: ClassVar[type[View]] = Words
     NEEDS: frozenset[str] = frozenset({"tally"})
     PREFERRED: ClassVar[Preferred | None] = None
     BEST: ClassVar[float | None] = None
@@ -226,7 +221,7 @@ class Absolute(BiasMeasure):
         super().__init__()
         self.inner = inner
         self.__name__ = self.NAME = f"abs({inner})"
-        for name in ("NEEDS", "ORDER_MATTERS", "VIEW", "SEQUENCES"):
+        for name in ("NEEDS", "ORDER_MATTERS", "SEQUENCES"):
             setattr(self, name, getattr(inner, name))
 
     def __call__(self, **params: Any) -> BiasMeasure:

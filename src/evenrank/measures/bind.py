@@ -8,7 +8,7 @@ them gets a value (see `bind`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Unpack
 from weakref import WeakValueDictionary
 
@@ -24,8 +24,8 @@ from evenrank.data.schema import QRELS_SCHEMA, RUN_SCHEMA
 from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure, is_bias
 from evenrank.measures.evaluate import listed_measures, measured
-from evenrank.measures.inputs import Inputs, MeasureInputs
-from evenrank.measures.lists import View, ranked_queries, views_of
+from evenrank.measures.inputs import Inputs, MeasureInputs, depth_of, sharing_tables
+from evenrank.measures.lists import ranked_queries
 from evenrank.measures.results import Options
 
 _BOUND: WeakValueDictionary[str, BoundMeasure] = WeakValueDictionary()
@@ -120,23 +120,25 @@ def bind(
     inputs = Inputs.open(None, tally=tally, **given)
     wanted = listed_measures(measures)
     biases = [measure for measure in wanted if is_bias(measure)]
-    if inputs.reading_tally(biases) and not inputs.has_tally:
-        raise InputError("bound measures need a tally, or docs to make one from")
+    inputs.check(biases)
     names: dict[Measure, str] = {}
-    for view in views_of(inputs, biases).values():
-        view.check()
-        names |= dict.fromkeys(view.measures, _name(view))
+    for some in sharing_tables(biases):
+        names |= dict.fromkeys(some, _name(inputs, some))
     if not any(isinstance(provider, EvenrankProvider) for provider in ir_measures.DefaultPipeline.providers):
         ir_measures.DefaultPipeline.providers.insert(0, EvenrankProvider())
     return [BoundMeasure(m, inputs, names[m]) if is_bias(m) else m for m in wanted]
 
 
-def _name(view: View) -> str:
+def _name(inputs: Inputs, measures: Sequence[BiasMeasure]) -> str:
     """Return eight characters that differ if the inputs of the measures differ."""
-    inputs, facts = view.inputs, view.provenance() | {"missing": view.inputs.missing}
-    if view.tally is None and inputs.docs is not None:
-        facts["docs"] = inputs.docs.fingerprint()
-    looked_up = None if view.tally is None else view.tally.frame
+    facts, looked_up = inputs.described(measures) | {"missing": inputs.missing}, None
+    if "genderedness" in measures[0].NEEDS:
+        facts["docs"] = inputs.docs.fingerprint()  # type: ignore[union-attr]  # see `Inputs.check`
+    else:
+        table = inputs.table(measures[0], depth_of(measures))
+        for measure in measures:
+            measure.check_groups(table.groups)
+        looked_up = table.frame
     tables = [looked_up, inputs.queries, inputs.background, described(facts)]
     return fingerprint(tables)[:8]
 

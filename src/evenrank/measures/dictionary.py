@@ -5,65 +5,14 @@ A. Bigdeli, thesis, Section 3.2.2.2 and Tables 3.8, 4.1 and 4.2.
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-import polars as pl
 from ir_measures.measures import ParamInfo
 
-from evenrank.errors import InputError
 from evenrank.measures.base import LinearMeasure, Param, PerQuery, Preferred, register
-from evenrank.measures.lists import Floats, RankedLists, View
+from evenrank.measures.lists import Floats, RankedLists
 from evenrank.measures.rank_bias import rab_weights
-
-if TYPE_CHECKING:
-    from evenrank.text.matcher import Matcher
-
-
-class Dictionary(View):
-    """Documents as a dictionary sees them: how many female and male words of it they hold."""
-
-    NEEDED = "the text of the documents; give docs"
-
-    @cached_property
-    def tally(self) -> Any:
-        docs = self.inputs.docs
-        if docs is None:
-            raise InputError(f"{self.measures[0]} needs {self.NEEDED}")
-        if not self.inputs.runs:
-            return self._counted(docs)
-        texts = docs.texts(self.inputs.top_documents(self.depth))
-        columns = {"doc_id": list(texts), "text": list(texts.values())}
-        return self._counted(pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String)))
-
-    def _counted(self, docs: Any) -> Any:
-        from evenrank.text.tally import tally  # loads numba
-
-        return tally(docs, self.words, tokenizer=self.tokenizer)
-
-    @property
-    def tokenizer(self) -> str:
-        return self.inputs.given.get("tokenizer") or "words"
-
-    @cached_property
-    def words(self) -> Any:
-        from evenrank.text.lexicon import female_and_male
-
-        return female_and_male(self.inputs.given.get("dictionary"))
-
-    @cached_property
-    def matcher(self) -> Matcher | None:
-        from evenrank.text.matcher import Matcher
-
-        return Matcher(self.words, self.tokenizer)
-
-    def expect_texts(self, *, explain: bool) -> None:
-        if self.inputs.docs is not None:
-            self.inputs.docs.expect(self.inputs.top_documents(self.depth))
-
-    def provenance(self) -> dict[str, Any]:
-        return {"dictionary": self.tally.provenance}
 
 
 class DictionaryBias(LinearMeasure):
@@ -84,8 +33,7 @@ class DictionaryBias(LinearMeasure):
     MEANING = "How far the top {k} documents lean to female or to male words, in percent of words."
     ORDER_MATTERS = False
     CURVE = False  # it would need the texts of documents far down the lists
-    VIEW = Dictionary
-    NEEDS = frozenset({"docs"})
+    NEEDS = frozenset({"docs", "dictionary"})
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         "cutoff": Param(dtype=int, required=True, minimum=1, desc="ranking cutoff threshold"),
         "signed": Param(dtype=bool, default=False, desc="keep the sign: positive leans male"),

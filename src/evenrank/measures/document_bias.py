@@ -14,9 +14,9 @@ from ir_measures.measures import Measure
 from evenrank.data.runs import read_run
 from evenrank.errors import InputError
 from evenrank.measures.base import LinearMeasure, Param, preferred_direction
-from evenrank.measures.groups import GroupMeasure, Groups
+from evenrank.measures.groups import GroupMeasure
 from evenrank.measures.inputs import Inputs
-from evenrank.measures.lists import Floats, RankedLists, view_key, views_of
+from evenrank.measures.lists import Floats, RankedLists
 from evenrank.measures.parse import parse
 from evenrank.measures.rank_bias import RaB, rab_weights
 from evenrank.text.tally import MAGNITUDES
@@ -30,8 +30,7 @@ class _Labelled(LinearMeasure):
 
     __name__ = NAME = "label"
     PREFERRED = "low"
-    VIEW = Groups
-    NEEDS = frozenset[str]()
+    NEEDS = frozenset({"groups"})
     SUPPORTED_PARAMS = {"cutoff": Param(dtype=int, required=True, minimum=1, desc="ranking cutoff threshold")}  # noqa: RUF012
     weights = staticmethod(rab_weights)
 
@@ -108,9 +107,7 @@ def run_bias(inputs: Inputs, bias: Any = "tf") -> Floats:
         raise InputError("missing 'skip' is for measuring; choose error or zero")
     inputs.check([measure])
     deepest = int(frame["rank"].max() or 1)  # type: ignore[arg-type]
-    view = views_of(inputs, [measure], depth=deepest)[view_key(measure)]
-    view.check()
-    values = measure.each_value(view.lists(frame))
+    values = measure.each_value(inputs.lists(frame, [measure], depth=deepest))
     way = preferred_direction(measure)
     if way == "high":
         return np.asarray(values.max() - values)

@@ -27,17 +27,12 @@ from evenrank.measures.effectiveness import (
     summarise_effectiveness,
 )
 from evenrank.measures.explain import Attribution, attribution_of
-from evenrank.measures.inputs import Inputs, MeasureInputs, named_runs
-from evenrank.measures.lists import (
-    WHOLE_LIST,
-    PerQuery,
-    RankedLists,
-    View,
-    ranked_queries,
-    views_of,
-)
+from evenrank.measures.groups import check_labelled, group_notes
+from evenrank.measures.inputs import Inputs, MeasureInputs, named_runs, sharing_tables
+from evenrank.measures.lists import WHOLE_LIST, PerQuery, RankedLists, in_top, ranked_queries
 from evenrank.measures.parse import parse
 from evenrank.measures.results import Measurement, Measurements, Options, Summary
+from evenrank.measures.variants import neutral_lists
 
 NOT_LINEAR = "not linear in the documents: tied documents stay in trec_eval's order"
 NOT_IN_QUERIES = "not among the queries given"
@@ -144,20 +139,15 @@ def measured(inputs: Inputs, measures: Sequence[Measure], options: Options) -> M
         check_choice("only", options.only, SUBSETS)
         if options.only != "all" and inputs.genders is None:
             raise InputError(f"only {options.only!r} needs gender labels for the queries; give genders")
-    views = views_of(inputs, filter(is_bias, wanted))
-    for view in views.values():
-        view.expect_texts(explain=options.explain)
-    for view in views.values():
-        view.prepare(options.seed)
+    shared = sharing_tables(filter(is_bias, wanted))
+    for some in shared:
+        inputs.expect_texts(some, explain=options.explain)
     runs = {}
     useful = [m for m in wanted if not is_bias(m)]
     for name, run in inputs.runs.items():
         rows: list[Measurement] = []
-        for view in views.values():
-            if view.measured is not None:
-                rows += view.measured(name, run, options)
-            else:
-                rows += _measure_bias(view, name, run, options)
+        for some in shared:
+            rows += getattr(some[0], "measured", _measure_bias)(inputs, some, name, run, options)
         if useful:
             rows += _measure_effectiveness(inputs, name, run, useful, options)
         by_measure = {one.measure: one for one in rows}
@@ -175,7 +165,7 @@ def measured(inputs: Inputs, measures: Sequence[Measure], options: Options) -> M
     return Measurements(
         runs=runs,
         warnings=tuple(warnings),
-        describe=partial(provenance, inputs, tuple(views.values()), options),
+        describe=partial(provenance, inputs, shared, options),
     )
 
 
@@ -232,9 +222,12 @@ def _queries(
     return _Queries(query_ids, chosen & among, masks, unmeasured)
 
 
-def _measure_bias(view: View, name: str, run: pl.DataFrame, options: Options) -> list[Measurement]:
+def _measure_bias(
+    inputs: Inputs, measures: Sequence[BiasMeasure], name: str, run: pl.DataFrame, options: Options
+) -> list[Measurement]:
     """Measure bias over the queries of a run with a list, or over the neutral ones if there are labels."""
-    inputs, run = view.inputs, view.rows(run, name)
+    if "variants" in measures[0].NEEDS:
+        run = neutral_lists(run, name)
     ranked = ranked_queries(run)
     if options.only not in (None, "all") and inputs.genders is not None:
         # The others are neither measured nor shown, so they need not be in the background either.
@@ -242,12 +235,13 @@ def _measure_bias(view: View, name: str, run: pl.DataFrame, options: Options) ->
         run = run.filter(pl.col("query_id").is_in(kept))
     by_ties: dict[bool, RankedLists] = {}
     lists_of: dict[BiasMeasure, RankedLists] = {}
-    for measure in view.measures:
+    for measure in measures:
         expected = inputs.ties == "expected" and measure.LINEAR
         if expected not in by_ties:
-            by_ties[expected] = view.lists(run, name, expected_ties=expected)
+            by_ties[expected] = inputs.lists(run, measures, name, expected_ties=expected)
         lists_of[measure] = by_ties[expected]
-    view.check_lists(name, run, lists_of)
+    if "groups" in measures[0].NEEDS:
+        check_labelled(name, run, lists_of)
     lists = next(iter(by_ties.values()))
     only = options.only or ("all" if inputs.genders is None else "neutral")
     queries = _queries(
@@ -264,7 +258,8 @@ def _measure_bias(view: View, name: str, run: pl.DataFrame, options: Options) ->
         summarised = partial(summarise, result.values, result.parts, signed=measure.SIGNED, options=options)
         explained: Attribution | None = None
         if options.explain and is_sum(measure) and measure.LINEAR and defined.any():
-            explained = attribution_of(measure, lists, defined, docs=inputs.docs, matcher=view.matcher)
+            matcher = None if measure.words(lists.groups) is None else inputs.matcher_of(measure)
+            explained = attribution_of(measure, lists, defined, docs=inputs.docs, matcher=matcher)
         results.append(
             Measurement(
                 **vars(summarised(queries.chosen)),
@@ -274,7 +269,7 @@ def _measure_bias(view: View, name: str, run: pl.DataFrame, options: Options) ->
                 compare=partial(measure.backgrounds, inputs, about["query_ids"], about["values"]),
                 only=None if inputs.genders is None else only,
                 subsets={other: summarised(mask) for other, mask in queries.subsets.items()},
-                notes=_notes(view, measure, lists, defined, options),
+                notes=_notes(inputs, measure, lists, defined, options),
                 attribution=explained,
             )
         )
@@ -303,19 +298,32 @@ def _measure_effectiveness(
 
 
 def _notes(
-    view: View, measure: Any, lists: RankedLists, defined: NDArray[np.bool_], options: Options
+    inputs: Inputs, measure: Any, lists: RankedLists, defined: NDArray[np.bool_], options: Options
 ) -> tuple[str, ...]:
-    """Return notes for readers of one value."""
-    notes, inputs = view.notes(measure, lists, defined), view.inputs
+    """Return notes for readers of one value; `defined` marks the lists that have one."""
+    by_groups = "groups" in measure.NEEDS
+    notes = [f"group labels: {lists.labels.how}"] if by_groups else []
+    if lists.skipped:
+        ranked = int(lists.scored_lengths.sum()) + lists.skipped
+        notes.append(f"{lists.skipped:,} of {ranked:,} ranked documents are not in the collection: skipped")
+    if inputs.missing == "zero" and (lists.labels is None or lists.labels.inferred):
+        entries, _ = lists.top(measure.depth())
+        if absent := int((lists.rows[entries] < 0).sum()):
+            notes.append(
+                f"{absent:,} of {len(entries):,} ranked documents{in_top(measure.depth())} "
+                "are not in the collection: counted as having no words"
+            )
+    if by_groups:
+        notes += group_notes(measure, lists, defined)
     if "background" in measure.NEEDS and inputs.background is None and inputs.runs:
         which = "the run itself" if len(inputs.runs) == 1 else f"the first run, {next(iter(inputs.runs))}"
         notes.append(f"background: {which}; values with different backgrounds cannot be compared")
-    if options.explain and measure.LINEAR and measure.words(view.tally.groups) is not None:
+    if options.explain and measure.LINEAR and measure.words(lists.groups) is not None:
         if inputs.docs is None:
             notes.append(
                 "which words make up the value is unknown without the documents: a tally holds counts only"
             )
-        elif view.matcher is None:
+        elif inputs.matcher_of(measure) is None:
             notes.append("which words make up the value is unknown: the tally does not name its lexicon")
     if inputs.ties == "expected" and not measure.LINEAR:
         notes.append(NOT_LINEAR)
@@ -397,11 +405,11 @@ def _absolute(measure: Absolute, signed: Measurement, options: Options) -> Measu
     )
 
 
-def provenance(inputs: Inputs, views: Sequence[View], options: Options) -> dict[str, Any]:
+def provenance(inputs: Inputs, shared: Iterable[Sequence[BiasMeasure]], options: Options) -> dict[str, Any]:
     """Return what the numbers were computed from, and how."""
     built: dict[str, Any] = {"tally": {}}
-    for view in views:
-        built |= view.provenance()
+    for some in shared:
+        built |= inputs.described(some)
     tables = {name: getattr(inputs, name) for name in ("queries", "qrels", "background")}
     if inputs.genders is not None:
         rows = [*inputs.genders.items()]

@@ -19,14 +19,7 @@ from ir_measures.measures import ParamInfo
 from numpy.typing import NDArray
 
 from evenrank.measures.base import Param, PerQuery, register
-from evenrank.measures.groups import (
-    ATTRIBUTE,
-    CUTOFF,
-    GROUP,
-    GroupMeasure,
-    Groups,
-    with_attribute,
-)
+from evenrank.measures.groups import ATTRIBUTE, CUTOFF, GROUP, GroupMeasure, with_attribute
 from evenrank.measures.lists import WHOLE_LIST, Floats, Ints, RankedLists, find_rows, log_discount
 from evenrank.measures.rank_bias import PairMeasure, two_groups
 
@@ -128,7 +121,6 @@ class _ExposureGap(PairMeasure):
     MEANING = "The share of attention in the top {k} that one group's documents get, minus the other group's."
     INTERPRETATION = "above 0 the second group gets more attention, below 0 the first"
     NEEDS = GroupMeasure.NEEDS
-    VIEW = Groups
     CURVE = False
     # Its sign names no group: labels may not be the groups of the words that a verdict speaks about.
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
@@ -305,7 +297,7 @@ class ExpectedExposure(GroupMeasure):
         return WHOLE_LIST
 
     def per_query(self, lists: RankedLists) -> PerQuery:
-        seq = "" if lists.seq is None else lists.seq
+        seq = lists.columns["seq"] if "seq" in lists.columns.columns else ""
         entries = pl.DataFrame({"list": np.repeat(np.arange(len(lists.lengths)), lists.lengths), "seq": seq})
         places = entries.select(pl.int_range(1, pl.len() + 1).over("list", "seq")).to_series().to_numpy()
         rankings = entries.group_by("list", maintain_order=True).agg(pl.col("seq").n_unique())["seq"]

@@ -15,7 +15,6 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from numbers import Real
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -28,8 +27,8 @@ from numpy.typing import NDArray
 from evenrank.data.read import as_frame, fingerprint, is_frame, is_path, read_table
 from evenrank.data.schema import DOC_ID, Path, Table, listing, pick, show
 from evenrank.errors import InputError, choice_hint
-from evenrank.measures.base import BiasMeasure, Param, PerQuery, unwrap_abs
-from evenrank.measures.lists import WHOLE_LIST, Floats, Ints, RankedLists, View, find_rows
+from evenrank.measures.base import BiasMeasure, Param, PerQuery
+from evenrank.measures.lists import WHOLE_LIST, Floats, Ints, RankedLists, find_rows
 from evenrank.measures.rank_bias import check_group
 from evenrank.show.numbers import counted
 
@@ -446,100 +445,41 @@ TARGETS = {
 """What a measure can compare with, unless shares are given, and how a note calls it."""
 
 
-class Groups(View):
-    """Documents as the groups they show: given by labels, or inferred from the tally.
-
-    Where the measures name an attribute, or several crossed, what is unknown is a group.
-    """
-
-    NEEDED = "labels (with the attribute that it names, if any), or a tally to infer groups from"
-
-    @cached_property
-    def attribute(self) -> str | None:
-        """The attribute that all measures of this view name, if any; see `view_key`."""
-        name: str | None = unwrap_abs(self.measures[0]).params.get("attribute")
-        return name
-
-    @cached_property
-    def tally(self) -> Any:
-        return self.inputs.groups if self.attribute is None else self.inputs.labels.groups(self.attribute)
-
-    def lists(self, run: pl.DataFrame, *given: Any, **named: Any) -> RankedLists:
-        """As usual; with an attribute, documents that the labels do not list are unknown."""
-        lists = super().lists(run, *given, **named)
-        targets = None
-        if self.given_targets is not None:
-            targets = self.given_targets.of(lists.query_ids, lists.groups)
-        lists = replace(lists, labels=self.tally, targets=targets)
-        if self.attribute is None:
-            return lists
-        last = {name: int(name == lists.groups[-1]) for name in lists.groups}  # unknown in every attribute
-        everyone = pl.concat([lists.tally, pl.DataFrame({"doc_id": None, **last}, schema=lists.tally.schema)])
-        return replace(lists, tally=everyone, rows=np.where(lists.rows < 0, len(lists.tally), lists.rows))
-
-    @property
-    def missing(self) -> str:
-        # A document without a given label shows no group; one that a tally lacks may be a mistake.
-        return self.inputs.missing if self.tally.inferred else "unlabelled"
-
-    @cached_property
-    def given_targets(self) -> Targets | None:
-        """The table of targets, if there is one and a measure uses it."""
-        given = self.inputs.given.get("targets")
-        requested = any(
-            "target" in m.SUPPORTED_PARAMS and m["target"] is None for m in map(unwrap_abs, self.measures)
+def check_labelled(name: str, run: pl.DataFrame, lists_of: Mapping[BiasMeasure, RankedLists]) -> None:
+    """Refuse a run without any labelled document, and measures that would be 0 for any ranking."""
+    labels = next(iter(lists_of.values())).labels
+    if not run["doc_id"].is_in(labels.labelled.implode()).any():
+        raise InputError(
+            f"{name}: none of its documents has a group; check that labels and run belong together"
         )
-        return read_targets(given, self.tally.groups) if given is not None and requested else None
-
-    def provenance(self) -> dict[str, Any]:
-        return {
-            **({"tally": self.inputs.tally.provenance} if self.tally.inferred else {}),
-            "groups": self.tally.provenance,
-            **({} if self.given_targets is None else {"targets": self.given_targets.fingerprint}),
-        }
-
-    def check_lists(self, name: str, run: pl.DataFrame, lists_of: Mapping[Any, RankedLists]) -> None:
-        """Refuse a run without any labelled document, and measures that would be 0 for any ranking."""
-        if not run["doc_id"].is_in(self.tally.labelled.implode()).any():
-            raise InputError(
-                f"{name}: none of its documents has a group; check that labels and run belong together"
-            )
-        for measure, lists in lists_of.items():
-            cutoff = measure.params.get("cutoff") or WHOLE_LIST
-            if self._needs_more_than_the_top(measure) and (lists.lengths <= cutoff).all():
-                raise InputError(
-                    f"{measure} compares the top of each list with the whole of it, but no list of {name} is "
-                    "longer than the cut-off, so it is 0 for any ranking; retrieve more documents, name a "
-                    f"cut-off, as in {measure.NAME}@10, or give targets"
-                )
-
-    def _needs_more_than_the_top(self, measure: Any) -> bool:
-        return bool(measure.needs_more_than_the_top(targets=self.given_targets is not None))
-
-    def target_of(self, measure: Any) -> str:
-        """Return in words which shares a measure compares with."""
-        target = measure.target_named(given=self.given_targets is not None)
-        return (
-            TARGETS.get(target, "the given shares of each query") if isinstance(target, str) else str(target)
-        )
-
-    def notes(self, measure: Any, lists: RankedLists, defined: NDArray[np.bool_]) -> list[str]:
-        """Add where groups and target come from."""
-        notes = [f"group labels: {self.tally.how}", *super().notes(measure, lists, defined)]
-        if "target" in measure.SUPPORTED_PARAMS:
-            notes.append(f"target: {self.target_of(measure)}")
+    for measure, lists in lists_of.items():
         cutoff = measure.params.get("cutoff") or WHOLE_LIST
-        short = int((lists.lengths[defined] <= cutoff).sum())
-        if self._needs_more_than_the_top(measure) and short:
-            lists_are = counted(short, "list is", "lists are")
-            notes.append(f"{lists_are} no longer than the cut-off: the value is 0 whatever they show")
-        entries, looked = lists.top(cutoff)
-        entries = entries[np.repeat(defined, looked)]
-        unknown = (1 - lists.counts()[entries][:, ~self.tally.hidden].sum(axis=1)).sum()
-        if unknown:
-            phrase = "show no group" if self.attribute is None else "are unknown, which is a group of its own"
-            notes.append(f"{unknown / len(entries):.1%} of the documents looked at {phrase}")
-        return notes
+        needs_more = measure.needs_more_than_the_top(targets=lists.targets is not None)
+        if needs_more and (lists.lengths <= cutoff).all():
+            raise InputError(
+                f"{measure} compares the top of each list with the whole of it, but no list of {name} is "
+                "longer than the cut-off, so it is 0 for any ranking; retrieve more documents, name a "
+                f"cut-off, as in {measure.NAME}@10, or give targets"
+            )
+
+
+def group_notes(measure: Any, lists: RankedLists, defined: NDArray[np.bool_]) -> list[str]:
+    """Return notes on where groups and target come from; `defined` marks the lists that have a value."""
+    notes = []
+    if "target" in measure.SUPPORTED_PARAMS:
+        notes.append(f"target: {measure.target_in_words(lists)}")
+    cutoff = measure.params.get("cutoff") or WHOLE_LIST
+    short = int((lists.lengths[defined] <= cutoff).sum())
+    if short and measure.needs_more_than_the_top(targets=lists.targets is not None):
+        lists_are = counted(short, "list is", "lists are")
+        notes.append(f"{lists_are} no longer than the cut-off: the value is 0 whatever they show")
+    entries, looked = lists.top(cutoff)
+    entries = entries[np.repeat(defined, looked)]
+    unknown = (1 - lists.counts()[entries][:, ~lists.labels.hidden].sum(axis=1)).sum()
+    if unknown:
+        phrase = "are unknown, which is a group of its own" if lists.labels.unknown else "show no group"
+        notes.append(f"{unknown / len(entries):.1%} of the documents looked at {phrase}")
+    return notes
 
 
 class GroupMeasure(BiasMeasure):
@@ -549,7 +489,6 @@ class GroupMeasure(BiasMeasure):
     """
 
     NEEDS: frozenset[str] = frozenset({"groups"})
-    VIEW = Groups
     UNDEFINED: ClassVar[str] = "undefined"
     AGAINST_REST: ClassVar[bool] = False  # shares of all documents, not only of the labelled ones
     DEFAULT_TARGET: ClassVar[str] = "list"  # the target, unless one is given
@@ -590,6 +529,13 @@ class GroupMeasure(BiasMeasure):
     def target_named(self, *, given: bool) -> Any:
         """Return the shares to compare with: one of `TARGETS`, ``given`` by a table, or {group: share}."""
         return self["target"] or ("given" if given else self.DEFAULT_TARGET)
+
+    def target_in_words(self, lists: RankedLists) -> str:
+        """Return in words which shares the measure compares with."""
+        target = self.target_named(given=lists.targets is not None)
+        if isinstance(target, Mapping):
+            return str(target)
+        return TARGETS.get(target, "the given shares of each query")
 
     def cut(self, n: int) -> int:
         """Return how many of n documents count."""

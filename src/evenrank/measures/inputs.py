@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from numbers import Real
 from os import PathLike
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 import numpy as np
 import polars as pl
@@ -21,8 +21,8 @@ from evenrank.data.read import path_of, read_genders, read_qrels, read_queries
 from evenrank.data.runs import perfect_run, read_run
 from evenrank.data.schema import show
 from evenrank.errors import InputError, check_choice
-from evenrank.measures.base import is_bias
-from evenrank.measures.groups import DocumentGroups, Labels, inferred_groups
+from evenrank.measures.base import is_bias, unwrap_abs
+from evenrank.measures.groups import DocumentGroups, Labels, Targets, inferred_groups, read_targets
 from evenrank.measures.lists import (
     WHOLE_LIST,
     RankedLists,
@@ -33,6 +33,7 @@ from evenrank.measures.lists import (
 if TYPE_CHECKING:
     from evenrank.text.matcher import Matcher
     from evenrank.text.tally import Tally
+    from evenrank.vectors.texts import GenderedTexts
 
 _CHOICES: dict[str, tuple[str, ...]] = {  # the first unless given
     "missing": ("error", "zero", "skip"),
@@ -53,6 +54,9 @@ _NEEDED = {
 }
 
 
+_TABLES = {"groups", "dictionary", "variants", "genderedness"}
+"""Needs that say what documents are looked up in; without any of them it is the tally."""
+T = TypeVar("T")
 Classify = Callable[[pl.DataFrame], tuple[Any, str]]
 """Labels of queries, and a sentence on how many got which."""
 
@@ -114,6 +118,7 @@ class Inputs:
     order: str = "score"
     given: Mapping[str, Any] = field(default_factory=dict)
     top_only: Mapping[str, Any] = field(default_factory=dict)
+    _cache: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def open(
@@ -171,6 +176,134 @@ class Inputs:
         )
         result._check_belonging()
         return result
+
+    def cached(self, key: Hashable, make: Callable[[], T]) -> T:
+        """`make()`, computed once for a key."""
+        if key not in self._cache:
+            self._cache[key] = make()
+        value: T = self._cache[key]
+        return value
+
+    def table(self, measure: Any, depth: int) -> Any:
+        """The table that a measure looks documents up in down to a depth: a tally, or groups of documents."""
+        attribute = unwrap_abs(measure).params.get("attribute")
+        if "variants" in measure.NEEDS:
+            return DocumentGroups(pl.DataFrame(schema={"doc_id": pl.String}), (), "not looked up")
+        if "dictionary" in measure.NEEDS:
+            return self.cached(("dictionary", depth), lambda: self._count_dictionary(depth))
+        if "groups" not in measure.NEEDS:
+            return self.tally
+        return (
+            self.groups
+            if attribute is None
+            else self.cached(attribute, lambda: self.labels.groups(attribute))
+        )
+
+    def _count_dictionary(self, depth: int) -> Tally:
+        """Count the words of the dictionary in the top documents of the runs; in all without runs."""
+        from evenrank.text.tally import tally  # loads numba
+
+        docs: Any = self.docs
+        if self.runs:
+            texts = docs.texts(self.top_documents(depth))
+            columns = {"doc_id": list(texts), "text": list(texts.values())}
+            docs = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
+        return tally(docs, self.dictionary, tokenizer=self.given.get("tokenizer") or "words")
+
+    @cached_property
+    def dictionary(self) -> Any:
+        """The female and the male words of the dictionary."""
+        from evenrank.text.lexicon import female_and_male
+
+        return female_and_male(self.given.get("dictionary"))
+
+    def matcher_of(self, measure: Any) -> Matcher | None:
+        """A matcher for the words that a measure counts; None if they are unknown."""
+        if "dictionary" not in measure.NEEDS:
+            return self.matcher
+        from evenrank.text.matcher import Matcher
+
+        return Matcher(self.dictionary, self.given.get("tokenizer") or "words")
+
+    def gendered_texts(self, stop_words: Any) -> GenderedTexts:
+        """What tells the genderedness of texts, from vectors or the shipped table."""
+        from evenrank.vectors.texts import gendered_texts  # loads numba
+
+        vectors, pairs = self.given.get("vectors"), self.given.get("pairs")
+        texts = self.cached("genderedness", lambda: gendered_texts(vectors, pairs=pairs))
+        return texts.stopping(stop_words)
+
+    def targets(self, measures: Sequence[Any], groups: tuple[str, ...]) -> Targets | None:
+        """The table of targets, if there is one and a measure compares with it."""
+        given = self.given.get("targets")
+        requested = (
+            "target" in m.SUPPORTED_PARAMS and m["target"] is None for m in map(unwrap_abs, measures)
+        )
+        if given is None or not any(requested):
+            return None
+        return self.cached(("targets", groups), lambda: read_targets(given, groups))
+
+    def expect_texts(self, measures: Sequence[Any], *, explain: bool) -> None:
+        """Announce the documents whose texts these measures need, so that one pass over them is enough."""
+        needs, linear = measures[0].NEEDS, any(measure.LINEAR for measure in measures)
+        reads_texts = "dictionary" in needs or (explain and linear and not needs & _TABLES)
+        if self.docs is not None and reads_texts:
+            self.docs.expect(self.top_documents(depth_of(measures)))
+
+    def lists(
+        self,
+        run: pl.DataFrame,
+        measures: Sequence[Any],
+        name: str = "the run",
+        *,
+        depth: int = 0,
+        expected_ties: bool = False,
+    ) -> RankedLists:
+        """A normalised run as lists for measures that share a table, as deep as they look, or deeper."""
+        depth = max(depth, depth_of(measures))
+        table = self.table(measures[0], depth)
+        for measure in measures:
+            measure.check_groups(table.groups)
+        labels = table if isinstance(table, DocumentGroups) else None
+        # A document without a given label shows no group; one that a tally lacks may be a mistake.
+        missing = self.missing if labels is None or labels.inferred else "unlabelled"
+        look_up = partial(ranked_lists, tally=table.frame, groups=table.groups, missing=missing)
+        background = None
+        if deepest := max(measure.background_depth() for measure in measures):
+            shared = next(iter(self.runs.values())) if self.background is None else self.background
+            background = self.cached(
+                ("background", deepest, measures[0].NEEDS),
+                lambda: look_up(shared, depth=deepest, name="the background run"),
+            )
+        lists = look_up(run, depth=depth, expected_ties=expected_ties, name=name)
+        targets = None if labels is None else self.targets(measures, table.groups)
+        return replace(
+            lists,
+            background=background,
+            docs=self.docs,
+            queries=self.queries,
+            qrels=self.qrels,
+            labels=labels,
+            targets=None if targets is None else targets.of(lists.query_ids, lists.groups),
+            unlisted=table.groups[-1] if labels is not None and labels.unknown else None,
+        )
+
+    def described(self, measures: Sequence[Any]) -> dict[str, Any]:
+        """Return what the table that these measures share was computed from."""
+        first = measures[0]
+        if "variants" in first.NEEDS:
+            return {}
+        if "genderedness" in first.NEEDS:
+            return {"genderedness": self.gendered_texts(first["stop_words"]).provenance}
+        table = self.table(first, depth_of(measures))
+        if not isinstance(table, DocumentGroups):
+            return {"dictionary" if "dictionary" in first.NEEDS else "tally": table.provenance}
+        targets = self.targets(measures, table.groups)
+        return {
+            **({"tally": self.tally.provenance} if table.inferred else {}),
+            "groups": table.provenance,
+            **({} if targets is None else {"targets": targets.fingerprint}),
+        }
 
     def _described(self) -> list[tuple[list[str], str, str]]:
         """The queries in each table, and the phrases for one of them and for several."""
@@ -268,7 +401,7 @@ class Inputs:
         is_given = {
             "docs": self.docs is not None,
             "queries": self.queries is not None,
-            "qrels": self.qrels is not None,
+            "qrels": self.qrels is not None or not self.runs,  # they come with the runs
             "tally": self.has_tally,
             "groups": self.has_tally or self.given.get("labels") is not None,
         }
@@ -363,6 +496,20 @@ class Inputs:
         judged: Any = self.qrels
         held = judged.filter(pl.col("doc_id").is_in(frame["doc_id"].implode()))
         return ranked_lists(perfect_run(held), frame, self.tally.groups, depth=WHOLE_LIST)
+
+
+def sharing_tables(measures: Iterable[Any]) -> list[list[Any]]:
+    """The measures that look documents up in the same table, together."""
+    result: dict[Hashable, list[Any]] = {}
+    for measure in measures:
+        key = measure.NEEDS & _TABLES, unwrap_abs(measure).params.get("attribute")
+        result.setdefault(key, []).append(measure)
+    return list(result.values())
+
+
+def depth_of(measures: Iterable[Any]) -> int:
+    """How many documents of a list these measures look at."""
+    return max(int(measure.depth()) for measure in measures)
 
 
 def is_large(run: Any) -> bool:

@@ -1,15 +1,15 @@
 """Ranked lists as arrays: the top of a run, list after list, each document with its row in a table.
 
-A measure gets a run as :class:`RankedLists`. Its `VIEW` is the kind of table that documents are looked up in,
-by default the tally (:class:`Words`).
+A measure gets a run as :class:`RankedLists`. Documents are looked up in the table that it names in
+`NEEDS`, by default the tally.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, wraps
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -17,9 +17,6 @@ from numpy.typing import NDArray
 
 from evenrank.errors import InputError
 from evenrank.text.tally import magnitude
-
-if TYPE_CHECKING:
-    from evenrank.measures.inputs import Inputs
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -83,10 +80,11 @@ class RankedLists:
     """The ranked lists of a run as a measure gets them; entry arrays hold one list after the other.
 
     No list is empty. `rows` is each entry's row in the tally, −1 for a document that the tally does not
-    hold and that counts as having no words. `scores` and `scored_lengths` keep the whole lists, for finding
-    ties, and `seq` names the ranking of each entry where a query has several. `emptied` are the queries none
-    of whose documents the tally holds, `skipped` is how many documents were left out of the whole lists. What
-    the measure does not name in `NEEDS` (`background`, `docs`, `queries`, `qrels`) may be None.
+    hold and that counts as having no words, or as showing the group `unlisted`. `scores` and
+    `scored_lengths` keep the whole lists, for finding ties, and `columns` has further columns of the run for
+    every entry (`seq`: which of several rankings of a query it is in). `emptied` are the queries none of
+    whose documents the tally holds, `skipped` is how many documents were left out. What the measure does
+    not name in `NEEDS` (`background`, `docs`, `queries`, `qrels`) may be None.
     """
 
     query_ids: pl.Series
@@ -97,10 +95,11 @@ class RankedLists:
     groups: tuple[str, ...]
     scores: Floats
     scored_lengths: Ints
-    seq: pl.Series | None = None
+    columns: pl.DataFrame = field(default_factory=pl.DataFrame)
     expected_ties: bool = False
     emptied: tuple[str, ...] = ()
     skipped: int = 0
+    unlisted: str | None = None
     background: RankedLists | None = None
     docs: Any = None
     queries: pl.DataFrame | None = None
@@ -131,7 +130,7 @@ class RankedLists:
         if not len(values):
             return np.zeros(len(self.rows), values.dtype)
         column: NDArray[Any] = values[self.rows]
-        column[self.rows < 0] = 0
+        column[self.rows < 0] = name == self.unlisted
         return column
 
     @_memoised
@@ -235,15 +234,14 @@ def ranked_lists(
     them; `unlabelled` is `zero` for a tally that need not hold any. With expected ties a list goes on until
     the tie at `depth` ends.
     """
-    doc_ids, scores, rows = run["doc_id"], run["score"].to_numpy(), None
-    seq = run["seq"] if "seq" in run.columns else None
+    columns, scores, rows = run.drop("query_id", "score", "rank"), run["score"].to_numpy(), None
     first = np.flatnonzero(run["rank"].to_numpy() == 1)
     lengths = np.diff(first, append=run.height)
     query_ids = run["query_id"].gather(first)
     emptied: tuple[str, ...] = ()
     skipped = 0
     if missing == "skip" and len(first):
-        rows = find_rows(doc_ids, tally["doc_id"])
+        rows = find_rows(run["doc_id"], tally["doc_id"])
         held = rows >= 0
         if not held.any():
             _raise_no_overlap(name)
@@ -251,15 +249,14 @@ def ranked_lists(
         left = np.add.reduceat(held, first, dtype=np.int64)
         emptied = tuple(query_ids.filter(pl.Series(left == 0)).to_list())
         query_ids, lengths = query_ids.filter(pl.Series(left > 0)), left[left > 0]
-        rows, scores, doc_ids = rows[held], scores[held], doc_ids.filter(pl.Series(held))
-        seq = None if seq is None else seq.filter(pl.Series(held))
+        rows, scores, columns = rows[held], scores[held], columns.filter(pl.Series(held))
     starts, kept = _starts(lengths), np.minimum(lengths, depth)
     if expected_ties and len(starts):
         last = np.repeat(scores[starts + kept - 1], lengths)
         kept = np.add.reduceat(scores >= last, starts, dtype=np.int64)
     entries = np.repeat(starts, kept) + _positions(kept) - 1
-    doc_ids = doc_ids.gather(entries)
-    seq = None if seq is None else seq.gather(entries)
+    columns = columns[entries]
+    doc_ids = columns["doc_id"]
     if rows is not None:
         rows = rows[entries]
     else:
@@ -279,7 +276,7 @@ def ranked_lists(
         query_ids=query_ids,
         lengths=kept,
         doc_ids=doc_ids,
-        seq=seq,
+        columns=columns,
         rows=rows,
         tally=tally,
         groups=tuple(groups),
@@ -337,147 +334,3 @@ def _join(ids: pl.Series, table: pl.Series) -> NDArray[np.int64]:
     right = pl.DataFrame({"id": table, "row": np.arange(len(table), dtype=np.int64)})
     joined = pl.DataFrame({"id": ids}).join(right, on="id", how="left", maintain_order="left")
     return joined["row"].fill_null(-1).to_numpy()
-
-
-class View:
-    """The table that ranked documents are looked up in; shared by all runs and by measures of one kind.
-
-    Subclasses define the table (`tally`: a frame and the groups that are its columns). `NEEDED` names the
-    inputs that it takes.
-    """
-
-    NEEDED: ClassVar[str] = ""
-    tally: Any = None  # the table, if there is one
-    matcher: Any = None  # finds the words that are counted, if words are
-    measured: Any = None  # measures a run in place of `evaluate`, if it is defined
-    _background_lists: RankedLists | None = None
-
-    def __init__(self, inputs: Inputs, measures: Sequence[Any], *, depth: int = 0) -> None:
-        self.inputs = inputs
-        self.measures = tuple(measures)
-        self.depth = depth
-        for measure in measures:
-            self.depth = max(self.depth, measure.depth())
-
-    @property
-    def missing(self) -> str:
-        """What happens to documents that the table lacks."""
-        return self.inputs.missing
-
-    def check(self) -> None:
-        """Refuse measures that cannot be computed for these groups."""
-        for measure in self.measures:
-            measure.check_groups(self.tally.groups)
-
-    def prepare(self, seed: int = 0) -> None:
-        """Read what is needed before any run is measured."""
-        self.check()
-
-    def expect_texts(self, *, explain: bool) -> None:
-        """Announce the documents whose texts are needed, so that one pass over them is enough."""
-
-    def provenance(self) -> dict[str, Any]:
-        """Return what the table was computed from."""
-        return {}
-
-    def rows(self, run: pl.DataFrame, name: str) -> pl.DataFrame:
-        """The rows of a run that are ranked lists."""
-        return run
-
-    def lists(self, run: pl.DataFrame, name: str = "the run", *, expected_ties: bool = False) -> RankedLists:
-        """Return a normalised run as lists, down to the depth that the measures read."""
-        inputs = self.inputs
-        lists = self._looked_up(run, self.depth, name, expected_ties=expected_ties)
-        return replace(
-            lists,
-            background=self._background(run),
-            docs=inputs.docs,
-            queries=inputs.queries,
-            qrels=inputs.qrels,
-        )
-
-    def _looked_up(
-        self, run: pl.DataFrame, depth: int, name: str, *, expected_ties: bool = False
-    ) -> RankedLists:
-        return ranked_lists(
-            run,
-            self.tally.frame,
-            self.tally.groups,
-            depth=depth,
-            missing=self.missing,
-            expected_ties=expected_ties,
-            name=name,
-        )
-
-    def _background(self, run: pl.DataFrame) -> RankedLists | None:
-        """Return the background lists, if a measure needs them: by default those of the first run."""
-        depth = 0
-        for measure in self.measures:
-            depth = max(depth, measure.background_depth())
-        if not depth or self._background_lists is not None:
-            return self._background_lists
-        shared = self.inputs.background
-        if shared is None:
-            shared = next(iter(self.inputs.runs.values()), None)
-        lists = self._looked_up(run if shared is None else shared, depth, "the background run")
-        if shared is not None:
-            self._background_lists = lists  # of all runs
-        return lists
-
-    def check_lists(self, name: str, run: pl.DataFrame, lists_of: Mapping[Any, RankedLists]) -> None:
-        """Refuse a run that cannot be measured; `lists_of` are the lists of each measure."""
-
-    def notes(self, measure: Any, lists: RankedLists, defined: NDArray[np.bool_]) -> list[str]:
-        """Return notes for readers of a value; `defined` marks the lists that have one."""
-        notes = []
-        if lists.skipped:
-            ranked = int(lists.scored_lengths.sum()) + lists.skipped
-            notes.append(
-                f"{lists.skipped:,} of {ranked:,} ranked documents are not in the collection: skipped"
-            )
-        if self.missing == "zero":
-            entries, _ = lists.top(measure.depth())
-            if absent := int((lists.rows[entries] < 0).sum()):
-                notes.append(
-                    f"{absent:,} of {len(entries):,} ranked documents{in_top(measure.depth())} "
-                    "are not in the collection: counted as having no words"
-                )
-        return notes
-
-
-class Words(View):
-    """Documents with the number of words of each group, from the tally."""
-
-    NEEDED = "a tally"
-
-    @cached_property
-    def tally(self) -> Any:
-        return self.inputs.tally
-
-    @property
-    def matcher(self) -> Any:
-        return self.inputs.matcher
-
-    def provenance(self) -> dict[str, Any]:
-        return {"tally": self.tally.provenance}
-
-    def expect_texts(self, *, explain: bool) -> None:
-        if explain and self.inputs.docs is not None and any(measure.LINEAR for measure in self.measures):
-            self.inputs.docs.expect(self.inputs.top_documents(self.depth))
-
-
-def view_key(measure: Any) -> Hashable:
-    """Return a key that is equal for measures that share a view: its kind, and the attribute they name."""
-    attribute = getattr(measure, "inner", measure).params.get("attribute")  # of m in abs(m)
-    return measure.VIEW if attribute is None else (measure.VIEW, attribute)
-
-
-def views_of(inputs: Inputs, measures: Iterable[Any], *, depth: int = 0) -> dict[Hashable, View]:
-    """Return the views that the measures need, by :func:`view_key`."""
-    sharing: dict[Hashable, list[Any]] = {}
-    for measure in measures:
-        sharing.setdefault(view_key(measure), []).append(measure)
-    views: dict[Hashable, View] = {}
-    for key, some in sharing.items():
-        views[key] = some[0].VIEW(inputs, some, depth=depth)
-    return views

@@ -7,7 +7,7 @@ Application to LinkedIn Talent Search, KDD 2019.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from ir_measures.measures import ParamInfo
@@ -15,9 +15,6 @@ from ir_measures.measures import ParamInfo
 from evenrank.measures.base import register
 from evenrank.measures.groups import GROUP, GroupMeasure
 from evenrank.measures.lists import Floats, Ints, RankedLists, log_discount
-
-if TYPE_CHECKING:
-    pass
 
 ABSENT = 0.5
 """What a group that is absent is counted as: the logarithm of 0 is no number, and to leave out the worst

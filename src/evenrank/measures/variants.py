@@ -11,11 +11,6 @@ N. Rekabsaz, Measuring Bias in Search Results Through Retrieval List Comparison,
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import cached_property
-from types import SimpleNamespace
-from typing import Any
-
 import numpy as np
 import polars as pl
 from ir_measures.measures import ParamInfo
@@ -23,7 +18,7 @@ from ir_measures.measures import ParamInfo
 from evenrank.errors import InputError
 from evenrank.measures.base import BiasMeasure, Param, PerQuery, register
 from evenrank.measures.exposure import attention_weights
-from evenrank.measures.lists import RankedLists, View, Weights
+from evenrank.measures.lists import RankedLists, Weights
 from evenrank.measures.rank_bias import arab_weights, rab_weights
 
 SIDES = ("female", "male")
@@ -40,52 +35,32 @@ def variant_id(query: str, side: str) -> str:
     return query if side == "neutral" else f"{query}{MARK}{side}"
 
 
-class Variants(View):
-    """Lists of neutral queries, and the rank of each document in the lists of the variants; no texts."""
+def neutral_lists(run: pl.DataFrame, name: str) -> pl.DataFrame:
+    """The lists of neutral queries, with the rank in the lists of the variants; 0 for none.
 
-    @cached_property
-    def tally(self) -> Any:
-        return SimpleNamespace(frame=pl.DataFrame(schema={"doc_id": pl.String}), groups=SIDES)
-
-    @property
-    def missing(self) -> str:
-        return "unlabelled"  # nothing is looked up
-
-    def rows(self, run: pl.DataFrame, name: str) -> pl.DataFrame:
-        """The neutral lists; columns `female` and `male` hold the rank in that variant's list, 0 for none.
-
-        Variants are no queries of their own: they go where their query goes, and nobody counts them.
-        """
-        if f"has {SIDES[0]}" in run.columns:
-            return run
-        neutral = run.filter(~pl.col("query_id").str.contains(f"{MARK}({'|'.join(SIDES)})$"))
-        if len(run) and len(neutral) == len(run):
-            raise InputError(
-                f"{name}: no query has variants; they go by ids such as x{MARK}female and x{MARK}male, "
-                "and `evenrank compare-variants` makes them"
-            )
-        for side in SIDES:
-            ending = f"{MARK}{side}"
-            variant = run.filter(pl.col("query_id").str.ends_with(ending)).select(
-                pl.col("query_id").str.strip_suffix(ending), "doc_id", pl.col("rank").alias(side)
-            )
-            has_variant = pl.col("query_id").is_in(variant["query_id"].unique().implode())
-            neutral = neutral.join(variant, on=["query_id", "doc_id"], how="left", maintain_order="left")
-            neutral = neutral.with_columns(pl.col(side).fill_null(0), has_variant.alias(f"has {side}"))
-        return neutral
-
-    def lists(self, run: pl.DataFrame, name: str = "the run", *, expected_ties: bool = False) -> RankedLists:
-        run = self.rows(run, name)
-        lists = super().lists(run, name, expected_ties=expected_ties)
-        first = np.flatnonzero(run["rank"].to_numpy() == 1)
-        return replace(lists, tally=run, rows=np.repeat(first, lists.lengths) + lists.positions - 1)
+    Variants are no queries of their own: they go where their query goes, and nobody counts them.
+    """
+    neutral = run.filter(~pl.col("query_id").str.contains(f"{MARK}({'|'.join(SIDES)})$"))
+    if len(run) and len(neutral) == len(run):
+        raise InputError(
+            f"{name}: no query has variants; they go by ids such as x{MARK}female and x{MARK}male, "
+            "and `evenrank compare-variants` makes them"
+        )
+    for side in SIDES:
+        ending = f"{MARK}{side}"
+        variant = run.filter(pl.col("query_id").str.ends_with(ending)).select(
+            pl.col("query_id").str.strip_suffix(ending), "doc_id", pl.col("rank").alias(side)
+        )
+        has_variant = pl.col("query_id").is_in(variant["query_id"].unique().implode())
+        neutral = neutral.join(variant, on=["query_id", "doc_id"], how="left", maintain_order="left")
+        neutral = neutral.with_columns(pl.col(side).fill_null(0), has_variant.alias(f"has {side}"))
+    return neutral
 
 
 class VariantBias(BiasMeasure):
     """Base of the three: which documents of the neutral list are in the top t of each variant's."""
 
-    VIEW = Variants
-    NEEDS = frozenset()
+    NEEDS = frozenset({"variants"})
     PREFERRED = "zero"
     SIGN_NAMES_GROUP = True
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
@@ -105,9 +80,9 @@ class VariantBias(BiasMeasure):
         weighing = lists.weigh(self.weights, t)
         parts = {}
         for side in SIDES:
-            rank = lists.column(side)
+            rank = lists.columns[side].to_numpy()
             parts[side] = weighing.total(((rank >= 1) & (rank <= t)).astype(np.float64))
-        both = lists.column("has female") & lists.column("has male")
+        both = (lists.columns["has female"] & lists.columns["has male"]).to_numpy()
         parts = {side: np.where(both[lists.starts], part, np.nan) for side, part in parts.items()}
         return PerQuery(parts["male"] - parts["female"], parts, undefined="a variant has no results")
 

@@ -15,8 +15,8 @@ import polars as pl
 from evenrank.errors import InputError, check_choice, check_number, check_whole
 from evenrank.measures.base import is_sum, preferred_direction
 from evenrank.measures.evaluate import measured
-from evenrank.measures.inputs import Inputs, MeasureInputs
-from evenrank.measures.lists import Floats, RankedLists, Words, views_of
+from evenrank.measures.inputs import Inputs, MeasureInputs, sharing_tables
+from evenrank.measures.lists import Floats, RankedLists
 from evenrank.measures.parse import Condition
 from evenrank.measures.results import Options
 from evenrank.mitigate._solver.lists import (
@@ -179,8 +179,10 @@ def applied(conditions: Sequence[Condition], inputs: Inputs, candidates: int) ->
     measures: list[Any] = [condition.measure for condition in conditions]
     inputs.check(measures)
     (run,) = inputs.runs.values()
-    views = views_of(inputs, measures, depth=candidates)
-    return apply_limits(conditions, {kind: view.lists(run) for kind, view in views.items()})
+    lists_of: dict[Any, RankedLists] = {}
+    for some in sharing_tables(measures):
+        lists_of |= dict.fromkeys(some, inputs.lists(run, some, depth=candidates))
+    return apply_limits(conditions, lists_of.__getitem__)
 
 
 def _report(query_ids: pl.Series, solved: Sequence[Solved]) -> pl.DataFrame:
@@ -391,7 +393,12 @@ def rerank(
     length = np.array([len(given)])
     ids = pl.Series(map(str, by_score.tolist()), dtype=pl.String)
     lists = RankedLists(pl.Series(["results"]), length, ids, by_score, frame, groups, given[by_score], length)
-    limits = apply_limits(parse_limits(limit), {Words: replace(lists, background=lists)})
+    conditions = parse_limits(limit)
+    for condition in conditions:
+        if "tally" not in condition.measure.NEEDS:  # type: ignore[attr-defined]
+            raise InputError(f"{condition} needs labels or texts; of counts, limits on words can be kept")
+    with_background = replace(lists, background=lists)
+    limits = apply_limits(conditions, lambda _: with_background)
     gain = gains(given[by_score][:candidates], utility)
     ranks = min(len(gain), max(each.measure["cutoff"] for each in limits))
     result = solve(gain, rows_of(limits, 0), ranks, budget=BUDGET, exact=False)

@@ -9,7 +9,7 @@ each of them linear.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from evenrank.errors import InputError
-from evenrank.measures.base import is_sum
-from evenrank.measures.lists import Floats, RankedLists, view_key
+from evenrank.measures.base import BiasMeasure, is_sum
+from evenrank.measures.lists import Floats, RankedLists
 from evenrank.measures.parse import Condition, parse_condition
 from evenrank.measures.representation import CountInTop, representation_bias
 from evenrank.measures.skew import ShareInTop, skews
@@ -185,15 +185,13 @@ def _checked(condition: Condition, measure: Any) -> Condition:
 
 
 def apply_limits(
-    conditions: Iterable[Condition], lists_of: Mapping[Hashable, RankedLists | None]
+    conditions: Iterable[Condition], lists_of: Callable[[BiasMeasure], RankedLists]
 ) -> list[Limit]:
-    """The conditions on the lists of a run, each as the view of its measure sees them."""
+    """The conditions on the lists of a run, each on those of its measure."""
     limits: list[Limit] = []
     for condition in conditions:
         measure: Any = condition.measure
-        lists = lists_of.get(view_key(measure))
-        if lists is None:
-            raise InputError(f"{condition} needs {measure.VIEW.NEEDED}")
+        lists = lists_of(measure)
         measure.check_groups(lists.groups)
         if not is_sum(measure) and lists.counts().dtype.kind == "f":
             raise InputError(f"{condition} counts documents that show one group; these labels are shares")

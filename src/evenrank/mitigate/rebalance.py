@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from evenrank.errors import InputError, check_choice, check_number, check_whole
-from evenrank.measures.groups import GroupMeasure, Groups
+from evenrank.measures.groups import GroupMeasure
 from evenrank.measures.inputs import Inputs, MeasureInputs
 from evenrank.measures.lists import Floats
 from evenrank.measures.parity import FAIR, adjusted_alpha, minimum_counts
@@ -119,9 +119,7 @@ def rebalance_inputs(
     if method == "fair":
         measure = FAIR(target=target, group=group, alpha=alpha)
     inputs.check([measure])
-    view = Groups(inputs, [measure], depth=candidates)
-    view.check()
-    lists = view.lists(frame)
+    lists = inputs.lists(frame, [measure], depth=candidates)
     shown = lists.counts()
     if shown.dtype.kind == "f":
         raise InputError(f"{method} counts documents that show one group; these labels are shares")
@@ -130,7 +128,7 @@ def rebalance_inputs(
     facts = {
         "method": method,
         "at": at,
-        "target": view.target_of(measure),
+        "target": measure.target_in_words(lists),
         "strength": strength,
         "candidates": candidates,
     }

@@ -20,9 +20,7 @@ from evenrank.data.docs import open_docs
 from evenrank.data.read import read_qrels, read_queries
 from evenrank.data.runs import read_run
 from evenrank.errors import InputError, check_choice
-from evenrank.measures.dictionary import Dictionary
 from evenrank.measures.document_bias import bias_by, document_measure
-from evenrank.measures.groups import Groups
 from evenrank.measures.inputs import Inputs
 from evenrank.mitigate.negatives import negatives
 from evenrank.rankers.neural.candidates import INTERACTION, KINDS
@@ -136,11 +134,11 @@ class TrainingMitigation:
             if name not in ("adversary", "consistency"):
                 raise InputError(f"{name} needs the bias of single documents, and {measure} says none")
             bias = "tf"
-        view = document_measure(bias).VIEW
-        if issubclass(view, Dictionary) and inputs.given.get("dictionary") is not None:
+        needs = document_measure(bias).NEEDS
+        if "dictionary" in needs and inputs.given.get("dictionary") is not None:
             raise InputError("training reads the dictionary open and no other; leave the dictionary out")
         lexicon = inputs.lexicon if inputs.reading_tally([measure]) else None
-        labels = inputs.given.get("labels") if issubclass(view, Groups) else None
+        labels = inputs.given.get("labels") if "groups" in needs else None
         (run,) = inputs.runs.values()
         return cls(name, spec, run, inputs.queries, bias, lexicon, labels, given)  # type: ignore[arg-type]
 

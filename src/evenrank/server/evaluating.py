@@ -1,7 +1,7 @@
 """One result list, measured: every measure that applies, its words coloured, and what it all says.
 
-A list is the one run of :class:`~evenrank.measures.inputs.Inputs` that are open already, and the views of the
-measures look at it as they look at any other run, so that the values are those of :func:`evenrank.measure`.
+A list is the one run of :class:`~evenrank.measures.inputs.Inputs` that are open already, and is
+looked up as any other run is, so that the values are those of :func:`evenrank.measure`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from evenrank.measures.base import BiasMeasure, interpretation, is_bias, meaning
 from evenrank.measures.exposure import AWRF
 from evenrank.measures.groups import (
     CROSS,
-    Groups,
     Targets,
     crossed_name,
     listed_groups,
@@ -32,8 +31,8 @@ from evenrank.measures.groups import (
     ordered_groups,
     read_targets,
 )
-from evenrank.measures.inputs import Inputs
-from evenrank.measures.lists import WHOLE_LIST, RankedLists, Words, views_of
+from evenrank.measures.inputs import Inputs, sharing_tables
+from evenrank.measures.lists import WHOLE_LIST, RankedLists
 from evenrank.measures.parse import parse
 from evenrank.measures.representation import achievable, representation_bias
 from evenrank.measures.skew import NDKL
@@ -109,10 +108,11 @@ class Evaluated:
     @cached_property
     def _seen(self) -> dict[BiasMeasure, RankedLists]:
         """Every measure that applies, and the list as it sees it."""
-        wanted = [*_word_measures(self.matcher.groups, self.at), *(m for m in self.more if m.VIEW is Words)]
+        wanted = [*_word_measures(self.matcher.groups, self.at)]
+        wanted += (m for m in self.more if "tally" in m.NEEDS)
         if self.labels is not None:
             wanted += _group_measures(self.inputs.groups.groups, self.at, self.targets is not None)
-            wanted += (m for m in self.more if m.VIEW is Groups and m.params.get("attribute") is None)
+            wanted += (m for m in self.more if "groups" in m.NEEDS and m.params.get("attribute") is None)
         found = dict(_lists_of(self.inputs, dict.fromkeys(wanted)))
         if self.by_attribute is not None:
             asked = _attribute_measures(self.by_attribute, self.at, self.more)
@@ -294,9 +294,9 @@ def _attribute_measures(inputs: Inputs, at: int, more: Sequence[BiasMeasure]) ->
 def _lists_of(inputs: Inputs, measures: Iterable[BiasMeasure]) -> Iterator[tuple[BiasMeasure, RankedLists]]:
     """Each measure, and the whole list as it sees it."""
     ((name, run),) = inputs.runs.items()
-    for view in views_of(inputs, measures, depth=WHOLE_LIST).values():
-        lists = view.lists(run, name)
-        yield from ((measure, lists) for measure in view.measures)
+    for some in sharing_tables(measures):
+        lists = inputs.lists(run, some, name, depth=WHOLE_LIST)
+        yield from ((measure, lists) for measure in some)
 
 
 def single_list_measures(measures: Iterable[str | Measure]) -> Iterator[BiasMeasure]:
@@ -310,7 +310,7 @@ def single_list_measures(measures: Iterable[str | Measure]) -> Iterator[BiasMeas
 def _is_of_one_list(measure: BiasMeasure) -> bool:
     """Whether words or groups are all that it looks at."""
     asked = {"qrels"} & measure.NEEDS or measure.params.get("target") == "relevant"
-    return measure.VIEW in (Words, Groups) and not asked
+    return bool(measure.NEEDS & {"tally", "groups"}) and not asked
 
 
 def check_lexicon(matcher: Matcher) -> None:
@@ -336,14 +336,14 @@ def _word_measures(groups: tuple[str, ...], at: int) -> tuple[BiasMeasure, ...]:
 @lru_cache(maxsize=256)
 def _group_measures(groups: tuple[str, ...], at: int, targets: bool) -> tuple[BiasMeasure, ...]:
     found = default_measures((), groups, docs=False, queries=False, qrels=False, targets=targets)
-    return tuple(m for m in _at(found, at) if m.VIEW is Groups)
+    return tuple(m for m in _at(found, at) if "groups" in m.NEEDS)
 
 
 def _at(measures: Sequence[Measure], at: int) -> tuple[BiasMeasure, ...]:
     """Those that say something about one list, at this cut-off."""
     moved = [measure @ at for measure in measures if measure.AT_PARAM]  # of one list abs() says nothing new
     # A slope needs many queries, and a dictionary is of its own.
-    return tuple(m for m in moved if is_bias(m) and m.VIEW in (Words, Groups))
+    return tuple(m for m in moved if is_bias(m) and m.NEEDS & {"tally", "groups"})
 
 
 def _number(value: float) -> float | None:

@@ -33,7 +33,6 @@ from torch import Tensor, nn
 
 from evenrank.data.runs import read_run
 from evenrank.errors import InputError
-from evenrank.measures.dictionary import Dictionary
 from evenrank.measures.document_bias import document_bias, document_measure
 from evenrank.mitigate.swap import swapper
 from evenrank.training.adversary import classifier, pair_labels, reverse
@@ -105,7 +104,7 @@ def add_loss_inputs(
     if not (is_biased(config.loss) or config.consistency or config.adversary is not None):
         return examples, {}
     lexicon = open_lexicon("rekabsaz2020" if lexicon is None else lexicon)
-    by_words = labels is None and not issubclass(document_measure(bias).VIEW, Dictionary)
+    by_words = labels is None and "dictionary" not in document_measure(bias).NEEDS
     facts = {}
     if config.consistency or config.adversary is not None or by_words:
         facts["lexicon"] = lexicon.name

@@ -63,7 +63,6 @@ def negatives_command(
     from evenrank.data.docs import open_docs
     from evenrank.data.files import refuse_input
     from evenrank.measures.document_bias import document_measure
-    from evenrank.measures.groups import Groups
     from evenrank.mitigate.negatives import negatives
     from evenrank.show.numbers import counted as how_many
 
@@ -74,7 +73,7 @@ def negatives_command(
     if form is not Form.ids and (docs is None or queries is None):
         raise InputError("texts are written: give --docs and --queries, or --form ids")
     measure = document_measure(bias)
-    by_words = "tally" in measure.NEEDS or (measure.VIEW is Groups and labels is None)
+    by_words = "tally" in measure.NEEDS or ("groups" in measure.NEEDS and labels is None)
     opened = None if docs is None else open_docs(docs, fields=split_names(fields), id_field=id_field)
     given: dict[str, Any] = {"labels": labels, "dictionary": dictionary, "missing": missing.value}
     counted = None

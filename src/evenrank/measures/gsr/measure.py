@@ -7,7 +7,7 @@ Conveyed by Ranking Algorithms, Information Processing & Management 57(6), 2020.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -19,14 +19,15 @@ from ir_measures.measures import ParamInfo
 from evenrank import stats
 from evenrank.data.read import read_queries
 from evenrank.errors import InputError
-from evenrank.measures.base import BiasMeasure, Param, PerQuery, register
+from evenrank.measures.base import BiasMeasure, Param, register
 from evenrank.measures.compare import Change
 from evenrank.measures.evaluate import left_out, subset_masks
 from evenrank.measures.explain import Attribution, largest_first, summed
 from evenrank.measures.gsr import slope
 from evenrank.measures.gsr.slope import DISCOUNTS, Fitted, Line, SlopeSummary
 from evenrank.measures.gsr.study import Study, cut
-from evenrank.measures.lists import WHOLE_LIST, Ints, RankedLists, View, ranked_queries
+from evenrank.measures.inputs import Inputs
+from evenrank.measures.lists import WHOLE_LIST, Ints, ranked_queries
 from evenrank.measures.results import Measurement, Options
 from evenrank.text.tokens import tokens
 
@@ -88,75 +89,42 @@ class Reinforcement(Measurement):
         return super().to_dict(per_query) | about
 
 
-class Genderedness(View):
-    """Queries and documents as the genderedness of their words."""
-
-    NEEDED = "the text of documents and queries; give docs and queries"
-
-    @cached_property
-    def texts(self) -> Any:
-        """What tells the genderedness of texts, from vectors or the shipped table."""
-        from evenrank.vectors.texts import gendered_texts  # loads numba
-
-        given = self.inputs.given
-        return gendered_texts(given.get("vectors"), pairs=given.get("pairs"))
-
-    def check(self) -> None:
-        if self.inputs.docs is None or self.inputs.queries is None:
-            raise InputError(f"{self.measures[0]} needs {self.NEEDED}")
-
-    def provenance(self) -> dict[str, Any]:
-        return {"genderedness": self.texts.stopping(self.measures[0]["stop_words"]).provenance}
-
-    def prepare(self, seed: int = 0) -> None:
-        """Read queries and documents, once for all runs (and for each list of stop words)."""
-        self.check()
-        sharing: dict[Any, list[Any]] = {}
-        for measure in self.measures:
-            sharing.setdefault(measure["stop_words"], []).append(measure)
-        self.studies = {
-            stop_words: Study(self.inputs, measures, self.texts.stopping(stop_words), seed)
-            for stop_words, measures in sharing.items()
-        }
-
-    def measured(self, name: str, run: pl.DataFrame, options: Options) -> list[Measurement]:
-        ranked = ranked_queries(run).to_list()
-        return [self._measurement(name, ranked, measure, options) for measure in self.measures]
-
-    def _measurement(self, name: str, ranked: list[str], measure: Any, options: Options) -> Reinforcement:
-        """GSR of a run, over all its queries unless `only` chooses some."""
-        study = self.studies[measure["stop_words"]]
-        labels, only = self.inputs.genders, options.only or "all"
-        chosen, masks = subset_masks(study.query_ids, labels, only)
-        depths = measure.depths(study.relevant, len(study.x))
-        top = cut(study.lists[name], depths)
-        fitted = study.fit(top, measure, chosen)
-        defined = fitted.line is not None
-        ids = study.query_ids.gather(fitted.queries if defined else [])
-        return Reinforcement(
-            **vars(fitted.summary(options)),
-            run=name,
-            measure=measure,
-            left_out=left_out(
-                dict.fromkeys([*study.query_ids.to_list(), *ranked]),
-                set(ids.to_list()),
-                labels=labels,
-                only=only,
-                otherwise="the query has no text",
-                reasons=_reasons(study, depths, set(ranked), fitted),
-            ),
-            query_ids=ids,
-            values=fitted.contributions if defined else np.zeros(0),
-            part_values=fitted.parts if defined else {},
-            only=None if labels is None else only,
-            subsets={}
-            if options.only is not None
-            else {other: study.fit(top, measure, mask).summary(options) for other, mask in masks.items()},
-            notes=_notes(name, study, fitted, self.inputs.ties),
-            attribution=attribution(study, fitted) if options.explain and defined else None,
-            fitted=fitted,
-            others=partial(study.baselines, measure, chosen, options),
-        )
+def _measurement(
+    inputs: Inputs, study: Study, measure: Any, name: str, run: pl.DataFrame, options: Options
+) -> Reinforcement:
+    """GSR of a run, over all its queries unless `only` chooses some."""
+    ranked = ranked_queries(run).to_list()
+    labels, only = inputs.genders, options.only or "all"
+    chosen, masks = subset_masks(study.query_ids, labels, only)
+    depths = measure.depths(study.relevant, len(study.x))
+    top = cut(study.lists[name], depths)
+    fitted = study.fit(top, measure, chosen)
+    defined = fitted.line is not None
+    ids = study.query_ids.gather(fitted.queries if defined else [])
+    return Reinforcement(
+        **vars(fitted.summary(options)),
+        run=name,
+        measure=measure,
+        left_out=left_out(
+            dict.fromkeys([*study.query_ids.to_list(), *ranked]),
+            set(ids.to_list()),
+            labels=labels,
+            only=only,
+            otherwise="the query has no text",
+            reasons=_reasons(study, depths, set(ranked), fitted),
+        ),
+        query_ids=ids,
+        values=fitted.contributions if defined else np.zeros(0),
+        part_values=fitted.parts if defined else {},
+        only=None if labels is None else only,
+        subsets={}
+        if options.only is not None
+        else {other: study.fit(top, measure, mask).summary(options) for other, mask in masks.items()},
+        notes=_notes(name, study, fitted, inputs.ties),
+        attribution=attribution(study, fitted) if options.explain and defined else None,
+        fitted=fitted,
+        others=partial(study.baselines, measure, chosen, options),
+    )
 
 
 def _reasons(study: Study, depths: Ints, ranked: set[str], fitted: Fitted) -> dict[str, str]:
@@ -264,8 +232,7 @@ class StereotypeReinforcement(BiasMeasure):
     INTERPRETATION = "above 0 follows the stereotype"
     REFERENCE = "a perfect engine"
     PREFERRED = "zero"
-    VIEW = Genderedness
-    NEEDS = frozenset({"docs", "queries"})
+    NEEDS = frozenset({"docs", "queries", "genderedness"})
     ALTERNATIVES = {"qrels": "a depth, as in GSR@10"}  # noqa: RUF012
     SUPPORTED_PARAMS: dict[str, ParamInfo] = {  # noqa: RUF012 (as ir_measures declares it)
         "cutoff": Param(
@@ -288,7 +255,7 @@ class StereotypeReinforcement(BiasMeasure):
     def __init__(self, **params: Any) -> None:
         super().__init__(**params)
         if self["cutoff"] is None:
-            self.NEEDS = frozenset({"docs", "queries", "qrels"})
+            self.NEEDS = self.NEEDS | {"qrels"}
 
     def depth(self) -> int:
         return WHOLE_LIST if self["cutoff"] is None else int(self["cutoff"])
@@ -300,6 +267,18 @@ class StereotypeReinforcement(BiasMeasure):
         if relevant is None:
             raise InputError(f"{self} needs relevance judgments; give qrels, or {self.ALTERNATIVES['qrels']}")
         return relevant
+
+    @staticmethod
+    def measured(
+        inputs: Inputs, measures: Sequence[Any], name: str, run: pl.DataFrame, options: Options
+    ) -> list[Measurement]:
+        """Measure a run; queries and documents are read once for all runs, for each list of stop words."""
+        results: list[Measurement] = []
+        for measure in measures:
+            same = tuple(m for m in measures if m["stop_words"] == measure["stop_words"])
+            study = inputs.cached((same, options.seed), partial(Study, inputs, same, options.seed))
+            results.append(_measurement(inputs, study, measure, name, run, options))
+        return results
 
     def compare(
         self, mine: Measurement, theirs: Measurement, *, confidence: float = 0.95, seed: int = 0
@@ -327,9 +306,6 @@ class StereotypeReinforcement(BiasMeasure):
                 line.slope, interval.low, interval.high, p, None, "", "permutation", len(x), line.slope
             )
         return Change(result, pl.Series("query_id", [], dtype=pl.String), np.zeros(0))
-
-    def per_query(self, lists: RankedLists) -> PerQuery:
-        raise InputError(f"{self} is not computed from a tally; use evenrank.measure")
 
 
 GSR = StereotypeReinforcement()

@@ -23,7 +23,6 @@ from evenrank.measures.results import Options
 if TYPE_CHECKING:
     from evenrank.measures.gsr.measure import StereotypeReinforcement
     from evenrank.measures.inputs import Inputs
-    from evenrank.vectors.texts import GenderedTexts
 
 POOL = 8192  # documents that random lists are drawn from: a random sample, where the collection has more
 DRAWS = 20  # random lists of a query, at most
@@ -46,12 +45,11 @@ class Study:
         The lists of the perfect engine; None without judgments.
     """
 
-    def __init__(
-        self, inputs: Inputs, measures: Sequence[StereotypeReinforcement], texts: GenderedTexts, seed: int
-    ) -> None:
+    def __init__(self, inputs: Inputs, measures: Sequence[StereotypeReinforcement], seed: int) -> None:
         queries, qrels = inputs.queries, inputs.qrels
-        assert queries is not None  # `Genderedness.check` sees to it
-        self.texts, self.missing, self.seed = texts, inputs.missing, seed
+        assert queries is not None  # `Inputs.check` makes sure of it
+        self.texts = texts = inputs.gendered_texts(measures[0]["stop_words"])
+        self.missing, self.seed = inputs.missing, seed
         self.query_ids, self.query_texts = queries["query_id"], queries["text"].to_list()
         self.x = texts.of_texts(self.query_texts)
         judged = None if qrels is None else _ranked_by_grade(qrels, self.query_ids)
