@@ -1,5 +1,7 @@
 """`make evidence-check`: of which source is the evidence, and do the tables of the docs say what it says?
 
+`python -m benchmarks.checking --fill` first puts the tables of experiments/results into the docs.
+
 Evidence made from another `src/` than this one is listed as stale: its numbers may still hold, nobody knows.
 Evidence that lists the files it used is not, while these are the same.
 A table that differs from its JSON is a failure.
@@ -14,13 +16,17 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from experiments.common import RESULTS
+
 from benchmarks.pages import (
     DOCS,
     changed_files,
     changed_since,
     current_source,
+    fill,
     kept_tables,
     last_change,
+    study_tables,
     used_files,
 )
 
@@ -28,7 +34,6 @@ _TABLES = {
     "certainty.md": ("certainty", "certainty_evidence:page"),
     "monitor.md": ("monitor", "monitor_evidence:page"),
     "query-gender.md": ("query-gender", "classifier_evidence:page"),
-    "query-variants.md": ("query-variants", "variants_evidence:page"),
     "where-bias-enters.md": ("where-bias-enters", "stages_evidence:page"),
     "mitigation/projection.md": ("projection", "projection_evidence:page"),
     "mitigation/head-to-head.md": ("head-to-head", "head_to_head:page"),
@@ -41,6 +46,12 @@ _TABLES = {
     "mitigation/balanced-training.md": ("generation", "generation_evidence:balance_page"),
 }
 """Each page with tables between marks: its evidence, and what makes the tables of it."""
+
+_STUDIES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "query-variants.md": ("variants", ("Two engines", "VarARaB@10 by topic", "Share of the variants")),
+    "mitigation/feedback.md": ("feedback", ("Tables 4.1", "Tables 4.3")),
+}
+"""Each page with tables of a study: its record in experiments/results, and how the titles begin."""
 
 MADE = "made from it"
 SAME = "made from another, but no file that they use has changed"
@@ -61,10 +72,27 @@ def pages() -> list[str]:
 
 def differing() -> list[str]:
     """The pages whose tables are not those of their evidence, and those of which nobody knows."""
-    return [page for page in pages() if page not in _TABLES or not _agrees(page)]
+    return [page for page in pages() if not _agrees(page)]
+
+
+def fill_from_studies() -> None:
+    """Put the tables of the studies into the pages that show them."""
+    for page, (name, titles) in _STUDIES.items():
+        fill(page, study_tables(_record(name), titles))
+
+
+def _record(name: str) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text())
+    return record
 
 
 def _agrees(page: str) -> bool:
+    kept = kept_tables((DOCS / page).read_text()) or ""
+    if page in _STUDIES:
+        name, titles = _STUDIES[page]
+        return study_tables(_record(name), titles).strip() == kept.strip()
+    if page not in _TABLES:
+        return False
     name, where = _TABLES[page]
     path = DOCS / "evidence" / f"{name}.json" if name != "benchmarks" else _BENCHMARKS
     if not path.exists():
@@ -72,7 +100,6 @@ def _agrees(page: str) -> bool:
     module, _, function = where.partition(":")
     made: Callable[[Any], str] = getattr(import_module(f"benchmarks.{module}"), function)
     found = json.loads(path.read_text())
-    kept = kept_tables((DOCS / page).read_text()) or ""
     return made(found.get("results", found.get("rows"))).strip() == kept.strip()
 
 
@@ -117,4 +144,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] == ["--fill"]:
+        fill_from_studies()
     sys.exit(main())

@@ -231,13 +231,6 @@ def where_bias_enters_wiki(data: Path) -> dict[str, Any]:
     return stages_wiki(data)
 
 
-def query_variants(data: Path) -> dict[str, Any]:
-    """Audits without documents: two engines, rankers on 280 triples, how the lexicon of patterns writes."""
-    from benchmarks.variants_evidence import variants
-
-    return variants(data)
-
-
 def server_load(data: Path) -> dict[str, Any]:
     """The server under load: 10,000 requests, which take three and a half minutes."""
     from benchmarks.server_load import server_load as found
@@ -270,7 +263,6 @@ _ALL: dict[str, Callable[[Path], dict[str, Any]]] = {
     "counterfactual": counterfactual,
     "matching": matching,
     "constrain": constrain,
-    "query-variants": query_variants,
     "where-bias-enters": where_bias_enters,
     "where-bias-enters-wiki": where_bias_enters_wiki,
     "where-bias-enters-trained": _of("stages_evidence", "stages_trained"),

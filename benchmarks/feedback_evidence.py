@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from Stemmer import Stemmer
 
 import evenrank as er
 from evenrank.data.docs import Dataset
 from evenrank.data.runs import read_run
-from evenrank.mitigate.feedback import FeedbackSweep, expanded_queries
+from evenrank.mitigate.feedback import FeedbackSweep
 from evenrank.rankers import make
 from evenrank.rankers.index import Index
 from evenrank.rankers.indexing import index as build
@@ -30,7 +29,6 @@ _SHOWN = 0.5  # the λ of the thesis' tables
 def feedback(data: Path) -> dict[str, Any]:
     """Everything docs/mitigation/feedback.md quotes."""
     found: dict[str, Any] = {
-        "expanded queries of Robust04": _published(data),
         "RM3 beside Anserini": {},
         "sweep": {},
         "k and n": {},
@@ -68,32 +66,6 @@ def _variants() -> dict[str, dict[str, Any]]:
     """Other document biases, the printed equations, and query likelihood, all at the same λ."""
     biases = {f"bias {name}": {"magnitude": name} for name in ("boolean", "count", "length", "liwc")}
     return {**biases, "estimator thesis": {"estimator": "thesis"}, "ranker qld": {"ranker": "qld"}}
-
-
-def _published(data: Path) -> dict[str, Any]:
-    """Tables 4.3 and 4.5 of the thesis were made from these files."""
-    folder = data / "data" / "expanded-queries"
-    found: dict[str, Any] = {}
-    for name in ("rm3", "bias-aware"):
-        expanded = expanded_queries(folder / f"robust04.{name}.tsv")
-        plain, stemmed = (
-            er.gendered_terms(expanded),
-            er.gendered_terms(expanded, stem=Stemmer("porter").stemWord),
-        )
-        groups = plain.group_by("group").agg(number=pl.len(), weight=pl.col("weight").sum()).sort("group")
-        found[name] = {
-            **_size(plain),
-            "groups": {group: {"number": n, "weight": weight} for group, n, weight in groups.iter_rows()},
-            "queries": expanded["query_id"].n_unique(),
-            "queries_with_any": plain["query_id"].n_unique(),
-            "terms": len(expanded),
-            "with stemmed words": _size(stemmed),
-        }
-    return found
-
-
-def _size(terms: pl.DataFrame) -> dict[str, Any]:
-    return {"number": len(terms), "weight": terms["weight"].sum()}
 
 
 def _beside_anserini(data: Path, collection: str, dataset: Dataset, index: Index) -> dict[str, Any]:

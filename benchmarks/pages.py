@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from experiments.common import grid
+
 import evenrank
 from evenrank.show.numbers import DASH, minus
 
@@ -127,6 +129,12 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1)
     """A Markdown table; the first `left` columns are text."""
     lines = [headings, ["---"] * left + ["--:"] * (len(headings) - left), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def study_tables(record: Mapping[str, Any], titles: Sequence[str]) -> str:
+    """The tables of a study's record whose titles begin so, as Markdown."""
+    tables = [each for start in titles for each in record["tables"] if each["title"].startswith(start)]
+    return "\n".join(f"{each['title']}:\n\n{grid(each).markdown()}" for each in tables)
 
 
 def number(value: float | None, form: str = "+.3f") -> str:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from experiments import __main__ as program
 from experiments import common
@@ -88,6 +89,23 @@ def test_records_are_of_complete_runs_and_committed_code() -> None:
         assert "+" not in record["commit"], f"{path.name} was made from changes that were not committed"
         for table in record["tables"]:
             assert table["n"] is not None or "n" in table["columns"], table["title"]
+
+
+def test_every_published_number_is_shown_beside_ours() -> None:
+    for path in common.HERE.glob("results/*.json"):
+        published = common.HERE / "published" / f"{path.stem}.tsv"
+        if not published.exists():
+            continue
+        tables = json.loads(path.read_text())["tables"]
+        shown = [
+            (next(iter(row.values())), column, value)
+            for table in tables
+            for row in table["rows"]
+            for column, value in row.items()
+        ]
+        frame = pl.read_csv(published, separator="\t", comment_prefix="#")
+        for table, row, column, value in frame.select("table", "row", "column", "value").rows():
+            assert (f"{row} (published)", column, value) in shown, f"{path.stem}, {table}: {row}, {column}"
 
 
 def test_unknown_studies_and_missing_data_are_refused(

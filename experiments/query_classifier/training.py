@@ -280,6 +280,8 @@ class CrossValidation(NamedTuple):
         how often it is right, in ten bins of confidence. 0 is perfect.
     by_fold
         Accuracy of each fold, seed by seed.
+    right
+        Of each query, in the order of the texts, the share of the seeds with the right label.
     """
 
     accuracy: Interval
@@ -288,10 +290,12 @@ class CrossValidation(NamedTuple):
     confusion: dict[str, dict[str, int]]
     calibration_error: float
     by_fold: tuple[float, ...]
+    right: tuple[float, ...]
     queries: int
 
     def to_dict(self) -> dict[str, Any]:
-        return {**self._asdict(), "accuracy": asdict(self.accuracy), "by_fold": list(self.by_fold)}
+        own = {name: value for name, value in self._asdict().items() if name != "right"}
+        return {**own, "accuracy": asdict(self.accuracy), "by_fold": list(self.by_fold)}
 
 
 def crossvalidate(
@@ -352,6 +356,7 @@ def _summary(
         },
         calibration_error=float(np.mean(errors)),
         by_fold=tuple(by_fold),
+        right=tuple((chosen == truth).mean(0).tolist()),
         queries=len(truth),
     )
 

@@ -6,12 +6,13 @@ import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import evenrank as er
-from evenrank.rankers.analysis import LUCENE_STOP_WORDS, Analyzer, read_stop_words, split, words
+from evenrank.rankers.analysis import _WORD, LUCENE_STOP_WORDS, Analyzer, read_stop_words, split, words
 
 SEPARATOR, LETTER, DIGIT, UNDERSCORE, MARK, INVISIBLE, IDEOGRAPH, MID_LETTER, MID_NUMBER, MID_BOTH = range(10)
 CLASSES = {"L": LETTER, "M": MARK, "Nd": DIGIT, "Nl": LETTER, "Pc": UNDERSCORE, "Cf": INVISIBLE}
@@ -27,7 +28,7 @@ AWKWARD = "abZ19_.,:;'’·-é\u0301\u00ad\u200b\u200d中文ひカ한ßİ😀ﬁ
 def cut(texts: list[str]) -> list[list[str]]:
     found = words(texts)
     return [
-        [found.distinct[n] for n in found.numbers[found.bounds[i] : found.bounds[i + 1]]]
+        [found.vocabulary[n] for n in found.numbers[found.bounds[i] : found.bounds[i + 1]]]
         for i in range(len(texts))
     ]
 
@@ -122,6 +123,31 @@ def test_words_are_split_as_by_the_definition(texts: list[str]) -> None:
 
 def test_real_text_is_split_as_by_the_definition(shared: Path) -> None:
     texts = er.load(shared / "data" / "time").docs.frame()["text"].to_list()[:60]
+    assert cut(texts) == [plain(text) for text in texts]
+
+
+def by_expression(texts: list[str]) -> list[list[str]]:
+    """The words of ASCII texts, all by the regular expression."""
+    found = pl.Series(texts, dtype=pl.String).str.to_lowercase().str.extract_all(_WORD)
+    return [[word for word in words if word.strip("_")] for words in found.to_list()]
+
+
+@given(st.lists(st.text(st.characters(max_codepoint=127) | st.sampled_from("aZ19_.,:;'"), max_size=40)))
+def test_ascii_is_split_as_by_the_regular_expression(texts: list[str]) -> None:
+    assert cut(texts) == by_expression(texts)
+
+
+@pytest.mark.parametrize("collection", ["time", "grepbiasir", "squad"])
+def test_real_text_is_split_as_by_the_regular_expression(shared: Path, collection: str) -> None:
+    texts = er.load(
+        shared / "data" / collection, split="test" if collection == "squad" else None
+    ).docs.frame()
+    ascii_texts = texts["text"].str.replace_all(r"[^\x00-\x7f]", "?").to_list()
+    assert cut(ascii_texts) == by_expression(ascii_texts)
+
+
+def test_more_words_than_the_hash_table_has_slots_at_first() -> None:
+    texts = [f"Word{number} é{number} WORD{number}" for number in range(30_000)]
     assert cut(texts) == [plain(text) for text in texts]
 
 

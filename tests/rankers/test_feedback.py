@@ -64,6 +64,13 @@ def test_debiased_relevance_keeps_its_bounds(columns: tuple[np.ndarray, np.ndarr
     assert values.max() <= 1 - strength + 1e-12
 
 
+def test_relevance_is_not_scaled_where_the_equation_is_used_as_printed() -> None:
+    relevance, bias = np.array([10.0, 9.0]), np.array([-3.0, 1.0])
+    assert debiased_relevance(relevance, bias, 0.5, normalise=False).tolist() == [3.5, 4.0]
+    assert feedback_order(relevance, bias, 0.5, normalise=False).tolist() == [1, 0]
+    assert feedback_order(relevance, bias, 0.2, normalise=False).tolist() == [0, 1]
+
+
 @given(columns, strengths)
 def test_the_sign_of_the_bias_does_not_matter(
     columns: tuple[np.ndarray, np.ndarray], strength: float

@@ -79,9 +79,20 @@ def test_a_build_killed_at_any_step_leaves_nothing_that_opens(source: Path, tmp_
         kill_at(step, source, path)
         with pytest.raises(er.InputError, match="no such index"):
             Index.open(path)
+    assert len(list(tmp_path.iterdir())) == 1, "each build removes what the one before has left"
     index = er.index(source, path)
     dict(index.arrays)
     assert index.documents == 6000
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_build_leaves_alone_what_another_is_still_writing(source: Path, tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    other = building(source, path, "ids")
+    assert other.stdout is not None and other.stdout.readline() == "ids\n"
+    er.index({"a": "she is a nurse"}, path)
+    assert other.communicate("\n")[0] == "done\n"
+    assert Index.open(path).documents == 6000
 
 
 def test_a_killed_replacement_leaves_the_index_that_was_there(source: Path, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 import evenrank as er
 from evenrank import InputError
 from evenrank.cli import main
-from evenrank.data.runs import write_run
+from evenrank.data.runs import read_run, write_run
 from evenrank.rankers.language_models import SMOLLM2
 from evenrank.rankers.llm import LLMReranker, language_model_reranker, read_order
 from evenrank.rankers.neural.candidates import candidates
@@ -100,6 +100,16 @@ def test_pointwise_takes_the_probability_of_yes(server: Server) -> None:
     assert server.asked[0]["model"] == "tiny" and server.asked[0]["temperature"] == 0
 
 
+def test_an_answer_is_asked_for_once(server: Server) -> None:
+    server.answer = lambda text, _: "yes" if number_of(text) % 2 else "no"
+    first = er.rerank(model(server), RUN, DOCS, QUERIES, depth=7)
+    asked = len(server.asked)
+    again = model(server)
+    assert er.rerank(again, RUN, DOCS, QUERIES, depth=7).equals(first)
+    assert len(server.asked) == asked == 14 and again.model.requested == 0
+    assert again.notes == ("answers requested: 0; cached: 14",)
+
+
 def test_bad_answers_are_repaired_and_counted(server: Server) -> None:
     said = {1: "Yes.", 2: "I think the answer is no", 3: "", 4: "perhaps", 5: "no", 6: None, 7: "YES"}
     server.answer = lambda text, _: {"choices": [{"message": {"content": said[number_of(text)]}}]}
@@ -167,6 +177,25 @@ def test_an_error_of_the_server_may_pass(server: Server) -> None:
     assert er.rerank(model(server, workers=1), RUN, DOCS, QUERIES, depth=1)["score"].to_list() == [1.0, 1.0]
 
 
+def test_an_answer_of_no_use_is_asked_for_anew(server: Server) -> None:
+    server.answer = lambda text, number: "who knows"
+    er.rerank(model(server), RUN, DOCS, QUERIES, depth=2)
+    server.answer = lambda text, number: "yes"
+    after = model(server)
+    assert set(er.rerank(after, RUN, DOCS, QUERIES, depth=2)["score"].to_list()) == {1.0}
+    assert after.model.requested == 4 and after.model.from_cache == 0
+
+
+def test_what_was_answered_before_a_failure_is_kept(server: Server) -> None:
+    server.answer = lambda text, number: "yes" if number < 3 else (503, {"error": "down"})
+    with pytest.raises(InputError, match="repeat the command to resume"):
+        er.rerank(model(server, workers=1, retries=1), RUN, DOCS, QUERIES, depth=7)
+    server.answer = lambda text, number: "yes"
+    after = model(server, workers=1)
+    er.rerank(after, RUN, DOCS, QUERIES, depth=7)
+    assert after.model.requested == 14 - 3
+
+
 def test_a_probability_that_is_no_number_is_no_yes(server: Server) -> None:
     listed = [{"token": "yes", "logprob": math.nan}, {"token": "no", "logprob": -0.1}]
     content = {"message": {"content": "perhaps"}, "logprobs": {"content": [{"top_logprobs": listed}]}}
@@ -192,6 +221,7 @@ def test_a_server_of_another_kind_is_one_clear_line(server: Server, content: Any
     with pytest.raises(InputError, match=said) as caught:
         er.rerank(model(server, retries=0), RUN, DOCS, QUERIES, depth=1)
     assert "\n" not in str(caught.value)
+    assert "answers so far" not in str(caught.value), "there are none"
 
 
 def test_the_key_is_sent_and_never_shown(
@@ -201,14 +231,35 @@ def test_the_key_is_sent_and_never_shown(
     asked = model(server, key="env:MY_KEY", retries=0)
     er.rerank(asked, RUN, DOCS, QUERIES, depth=1)
     assert server.headers[0]["Authorization"] == f"Bearer {SECRET}"
-    shown = f"{asked.describe()} {asked.notes}"
+    shown = f"{asked.describe()} {asked.notes} {asked.estimate(candidates(RUN, DOCS, QUERIES))}"
     server.answer = lambda text, number: (400, {"error": {"message": f"bad key {SECRET}"}})
     with pytest.raises(InputError) as caught:
         er.rerank(asked, RUN, DOCS, QUERIES, depth=2)
     assert SECRET not in shown + str(caught.value)
+    for path in (tmp_path / "cache").rglob("*.json"):
+        assert SECRET not in path.read_text()
     with pytest.raises(InputError, match="environment variable") as refused:
         model(server, key=SECRET)
     assert SECRET not in str(refused.value)
+
+
+def test_the_cost_is_estimated_before_anything_is_asked(server: Server) -> None:
+    asked = model(server, price_in=2.0, price_out=8.0)
+    said = asked.estimate(candidates(RUN, DOCS, QUERIES))
+    assert said.startswith("14 requests") and "about $0.00" in said
+    assert "no price is given" in model(server).estimate(candidates(RUN, DOCS, QUERIES))
+    assert not server.asked
+
+
+def test_windows_without_an_answer_are_counted(server: Server) -> None:
+    server.answer = lambda text, number: "[4] > [3] > [2] > [1]" if number < 1 else (400, {})
+    asked = model(server, style="listwise", window=4, step=3, workers=1, retries=0)
+    pairs = candidates({"q1": RUN["q1"]}, DOCS, QUERIES)
+    assert asked.estimate(pairs).startswith("2 requests")
+    with pytest.raises(InputError):
+        asked.score(pairs)
+    assert asked.estimate(pairs).startswith("1 requests")
+    assert asked.model.from_cache == 0 and not asked.repaired, "an estimate counts nothing"
 
 
 def command(server: Server, tmp_path: Path) -> list[str]:
@@ -223,6 +274,31 @@ def command(server: Server, tmp_path: Path) -> list[str]:
     return [*arguments, "-o", str(tmp_path / "out.run"), "--depth", "3"]
 
 
+def test_the_command_asks_only_when_told_to(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = command(server, tmp_path)
+    assert main(arguments) == 2
+    assert "add --yes" in capsys.readouterr().err and not server.asked
+    assert main([*arguments, "--yes"]) == 0
+    assert len(server.asked) == 6 and len(read_run(tmp_path / "out.run")) == 6
+
+
+@pytest.mark.parametrize("style", ["pointwise", "listwise"])
+def test_nobody_is_asked_where_all_answers_are_known(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str], style: str
+) -> None:
+    server.answer = lambda text, _: "yes" if style == "pointwise" else "[3] > [1] > [2]"
+    arguments = [*command(server, tmp_path), "--set", f"style={style}"]
+    assert main([*arguments, "--yes"]) == 0
+    first, asked = read_run(tmp_path / "out.run"), len(server.asked)
+    capsys.readouterr()
+    assert main(arguments) == 0
+    said = capsys.readouterr().err
+    assert "requests" not in said and "answers requested: 0" in said
+    assert len(server.asked) == asked and read_run(tmp_path / "out.run").equals(first)
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
@@ -234,7 +310,7 @@ def command(server: Server, tmp_path: Path) -> list[str]:
 def test_what_cannot_be_used_is_refused_before_asking(
     server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str], said: str
 ) -> None:
-    assert main([*command(server, tmp_path), *more]) == 2
+    assert main([*command(server, tmp_path), "--yes", *more]) == 2
     assert said in capsys.readouterr().err and not server.asked
 
 
@@ -244,7 +320,7 @@ def test_a_dash_is_no_file(
     monkeypatch.chdir(tmp_path)
     arguments = command(server, tmp_path)
     arguments[arguments.index("-o") + 1] = "-"
-    assert main([*arguments]) == 2
+    assert main([*arguments, "--yes"]) == 2
     assert "write /dev/stdout" in capsys.readouterr().err and not server.asked
 
 
@@ -254,7 +330,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_asking(
 ) -> None:
     arguments = command(server, tmp_path)
     arguments[arguments.index("-o") + 1] = str(tmp_path / place)
-    assert main([*arguments]) == 2
+    assert main([*arguments, "--yes"]) == 2
     assert "cannot be written" in capsys.readouterr().err and not server.asked
 
 
@@ -274,11 +350,13 @@ def test_the_chat_is_asked_for_in_the_path_and_once(server: Server, ending: str,
     assert set(server.paths) == {asked}
 
 
-@pytest.mark.parametrize("given", ["words=abc", "words=0", "words=-5", "window=abc", "timeout=abc"])
+@pytest.mark.parametrize(
+    "given", ["words=abc", "words=0", "words=-5", "window=abc", "price_in=abc", "price_out=-1", "timeout=abc"]
+)
 def test_the_command_names_a_setting_that_cannot_be_used(
     server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str], given: str
 ) -> None:
-    assert main([*command(server, tmp_path), "--set", given]) == 2
+    assert main([*command(server, tmp_path), "--yes", "--set", given]) == 2
     said = capsys.readouterr().err
     assert f"{given.partition('=')[0]} is " in said and "must be" in said
     assert not server.asked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -219,6 +220,9 @@ def rerank_command(
         str | None,
         typer.Option(metavar="env:VARIABLE", help="For --endpoint: the environment variable with its key."),
     ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="For --endpoint: do not ask before it may cost.")
+    ] = False,
     given: Annotated[
         list[str] | None,
         typer.Option(
@@ -242,6 +246,8 @@ def rerank_command(
     from evenrank.data.docs import open_docs
     from evenrank.data.read import read_queries
     from evenrank.data.runs import read_run, write_run
+    from evenrank.rankers.llm import LLMReranker
+    from evenrank.rankers.neural.candidates import candidates
     from evenrank.rankers.neural.reranking import make_reranker, reordered
     from evenrank.rankers.settings import read_pairs
 
@@ -253,6 +259,10 @@ def rerank_command(
     table, requested = read_run(run), read_queries(queries)
     built = make_reranker(model, **settings)
     opened = open_docs(docs, fields=split_names(fields))
+    if isinstance(built, LLMReranker):
+        estimate = built.estimate(candidates(table, opened, requested, depth=depth))
+        if estimate and not yes:
+            _confirm(estimate)
     with progress_bar("re-ranking", unit="documents") as progress:
         result = reordered(
             built, table, opened, requested, depth=depth, keep_rest=keep_rest, progress=progress
@@ -261,3 +271,12 @@ def rerank_command(
     for remark in getattr(built, "notes", ()):
         note(remark)
     note(f"{len(result):,} documents for {result['query_id'].n_unique():,} queries: {output}")
+
+
+def _confirm(estimate: str) -> None:
+    """Show what requests to a server may cost, and go on only after a yes."""
+    note(estimate)
+    if not sys.stdin.isatty():
+        raise InputError("nothing was sent; add --yes to send these requests")
+    if not typer.confirm("go on?", err=True):
+        raise InputError("nothing was sent")

@@ -164,7 +164,7 @@ class Docs:
         digests = [xxhash.xxh3_128(), xxhash.xxh3_128()]
         for batch in self.batches():
             for column, digest in zip(batch.columns, digests, strict=True):
-                digest.update("".join(f"{value}\0" for value in column.to_pylist()).encode())
+                digest.update((pl.Series(column) + "\0").str.join().item().encode())
         return xxhash.xxh3_128(b"".join(digest.digest() for digest in digests)).hexdigest()
 
     def describe(self) -> dict[str, Any]:

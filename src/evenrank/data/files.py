@@ -343,19 +343,40 @@ def restored(path: str | os.PathLike[str]) -> Path:
     return Path(path)
 
 
+def _remove_abandoned(target: Path) -> None:
+    """Remove what killed processes have left of a folder: whoever writes one has it locked."""
+    for part in target.parent.glob(f".{glob.escape(target.name)}.*.tmp"):
+        with suppress(OSError), _folder_lock(part):
+            shutil.rmtree(part)
+
+
+@contextmanager
+def _folder_lock(folder: Path) -> Iterator[None]:
+    """Lock a folder, or raise OSError if another process has; the lock ends with the process."""
+    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(lock)
+
+
 @contextmanager
 def writing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A folder that appears under its name only when it is complete; one that exists is replaced.
 
     The old folder is renamed first and removed last. If anything fails it is put back: now, or, if the
-    process is killed, when the folder is opened next (:func:`restored`).
+    process is killed, when the folder is opened next (:func:`restored`). What a killed process has left of
+    the new one is removed when the folder is written next.
     """
     target = Path(os.path.realpath(path))
     part, aside = (target.with_name(f".{target.name}.{secrets.token_hex(4)}.{end}") for end in ("tmp", "old"))
     with _writes(path):
+        _remove_abandoned(target)
         part.mkdir(parents=True)
         try:
-            yield part
+            with _folder_lock(part):
+                yield part
             while part.exists():
                 shutil.rmtree(aside, ignore_errors=True)
                 with suppress(FileNotFoundError):

@@ -2,24 +2,25 @@
 
 Texts are split into words by the rules of Unicode's text segmentation (UAX #29, which Lucene's
 StandardTokenizer follows). Each distinct word is lower-cased, loses a possessive 's, is dropped if it is a
-stop word, and stemmed.
+stop word, and stemmed. A compiled loop splits what is ASCII; of the rest, a regular expression with all the
+rules splits each distinct piece once.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 
 from evenrank.data.formats import text_lines
 from evenrank.data.schema import show
 from evenrank.errors import InputError
+from evenrank.text.matcher import utf8
 
 LUCENE_STOP_WORDS = frozenset(
     "a an and are as at be but by for if in into is it no not of on or such that the their then there these "
@@ -54,6 +55,7 @@ _WORD = (
     rf"|{_DIGIT}(?:(?:{_BETWEEN_DIGITS})?{_DIGIT})*"
     rf"|\p{{Pc}}{_MARKS})+"
 )
+_SOLID = r"[^\p{Pc}]"  # underscores alone are no word
 
 
 class Words(NamedTuple):
@@ -61,27 +63,28 @@ class Words(NamedTuple):
 
     numbers: np.ndarray  # int64: those of all texts, one text behind the other
     bounds: np.ndarray  # int64[texts + 1]: where each text begins in `numbers`
-    distinct: list[str]
+    vocabulary: list[str]  # by number; two may be the same
 
 
 def words(texts: Any) -> Words:
     """Split texts (an Arrow array of strings or a sequence of str) into lower-cased words."""
-    found = pl.Series(texts, dtype=pl.String).fill_null("").str.extract_all(_WORD)
-    bounds = np.concatenate([[0], np.cumsum(found.list.len().to_numpy(), dtype=np.int64)])
-    spelled = found.explode().drop_nulls().to_arrow(compat_level=pl.CompatLevel.oldest())
-    encoded = spelled.dictionary_encode()
-    distinct = pl.Series(encoded.dictionary, dtype=pl.String).str.replace_all(_INVISIBLE, "")
-    distinct = distinct.str.to_lowercase().str.normalize("NFC")
-    distinct = distinct.str.replace(r"^\p{Pc}+$", "")  # underscores alone are no word
-    return _kept(encoded.indices.to_numpy(), bounds, distinct.to_list())
+    from evenrank.rankers.splitting import SPARE, expand, split_ascii
 
-
-def _kept(numbers: np.ndarray, bounds: np.ndarray, distinct: Sequence[str | None]) -> Words:
-    """Return the words without those that are empty or None, each distinct one once."""
-    place: defaultdict[str, int] = defaultdict(count().__next__)
-    mapped = np.array([place[word] if word else -1 for word in distinct], np.int64)[numbers]
-    kept = mapped >= 0
-    return Words(mapped[kept], np.concatenate([[0], np.cumsum(kept)])[bounds], list(place))
+    data, places = utf8(texts)
+    data = np.concatenate([data[places[0] : places[-1]], np.zeros(SPARE, np.uint8)])
+    numbers, bounds, offsets, pool, is_word = split_ascii(data, places - places[0])
+    buffers = pa.py_buffer(offsets), pa.py_buffer(pool)
+    pieces = pl.Series(pa.LargeStringArray.from_buffers(len(is_word), *buffers))
+    others = pl.DataFrame({"piece": np.flatnonzero(~is_word), "word": pieces.filter(~is_word)})
+    others = others.with_columns(pl.col("word").str.extract_all(_WORD)).explode("word")
+    spelled = pl.col("word").str.replace_all(_INVISIBLE, "").str.to_lowercase().str.normalize("NFC")
+    others = others.with_columns(spelled).filter(pl.col("word").str.contains(_SOLID))
+    piece = np.concatenate([np.flatnonzero(is_word), others["piece"].to_numpy()])
+    vocabulary = pl.concat([pieces.filter(is_word).str.to_lowercase(), others["word"]])
+    vocabulary = vocabulary.gather(np.argsort(piece, kind="stable"))
+    firsts = np.searchsorted(np.sort(piece), np.arange(len(is_word) + 1))
+    numbers, bounds = expand(numbers, bounds, firsts)
+    return Words(numbers, bounds, vocabulary.to_list())
 
 
 def split(text: str) -> list[str]:
@@ -91,7 +94,7 @@ def split(text: str) -> list[str]:
     ["o'neil's", '3.5', 'u.s', 'points', 'e.g', '中', '文']
     """
     found = words([text])
-    return [found.distinct[number] for number in found.numbers.tolist()]
+    return [found.vocabulary[number] for number in found.numbers.tolist()]
 
 
 class Analyzer:
@@ -124,12 +127,17 @@ class Analyzer:
         ['nurs', 'patient', 'were', 'run']
         """
         found = self.analyze([text])
-        return [found.distinct[number] for number in found.numbers.tolist()]
+        return [found.vocabulary[number] for number in found.numbers.tolist()]
 
     def analyze(self, texts: Any) -> Words:
         """Return the terms of many texts."""
+        from evenrank.rankers.splitting import expand
+
         found = words(texts)
-        return _kept(found.numbers, found.bounds, self.normalized(found.distinct))
+        terms = self.normalized(found.vocabulary)
+        firsts = np.cumsum([0, *(term is not None for term in terms)])
+        numbers, bounds = expand(found.numbers, found.bounds, firsts)
+        return Words(numbers, bounds, [term for term in terms if term is not None])
 
     def normalized(self, words: Sequence[str]) -> list[str | None]:
         """Return the term of each lower-cased word; None for a stop word."""

@@ -50,6 +50,9 @@ class FeedbackSettings:
         Weight of the original query; 1 is no expansion at all.
     bias_lambda
         How much bias counts against relevance when documents are chosen: 0 not at all, 1 alone.
+    normalise
+        Scale relevance and bias to [0, 1] in each query before λ weighs them. The thesis prints Equation 4.1
+        without this; scores of BM25 then outweigh most biases.
     estimator
         ``anserini`` or ``thesis``, see :mod:`evenrank.rankers.relevance_models`.
     candidates
@@ -64,6 +67,7 @@ class FeedbackSettings:
     fb_terms: int = 10
     alpha: float = 0.5
     bias_lambda: float = 0.0
+    normalise: bool = True
     estimator: str = "anserini"
     candidates: int = 1000
     max_df: float = 0.1
@@ -186,7 +190,8 @@ class Feedback:
             rows, end = slice(end, end + count), end + count
             candidates, relevance = documents[rows].astype(np.int64), scores[rows]
             bias = None if self.bias is None else self.bias[candidates]
-            chosen = feedback_order(relevance, bias, settings.bias_lambda)[: settings.fb_docs]
+            order = feedback_order(relevance, bias, settings.bias_lambda, normalise=settings.normalise)
+            chosen = order[: settings.fb_docs]
             model = relevance_model(self.index, candidates[chosen], relevance[chosen], terms, settings)
             expanded.append(interpolate(terms, model, settings.alpha))
         return expanded
@@ -208,6 +213,7 @@ def rm3(
     fb_terms: int = 10,
     alpha: float = 0.5,
     bias_lambda: float = 0.0,
+    normalise: bool = True,
     lexicon: Any = None,
     magnitude: str = "tf",
     tokenizer: str | None = None,
@@ -228,7 +234,7 @@ def rm3(
         The first and the second search: ``bm25`` (with k1 and b) or ``qld`` (with mu).
     lexicon, magnitude, tokenizer, tally
         What makes a document biased, see :func:`document_bias`; not used if ``bias_lambda`` is 0.
-    fb_docs, fb_terms, alpha, bias_lambda, estimator, candidates, max_df, smoothing
+    fb_docs, fb_terms, alpha, bias_lambda, normalise, estimator, candidates, max_df, smoothing
         See :class:`FeedbackSettings`.
     """
     settings = FeedbackSettings(
@@ -236,6 +242,7 @@ def rm3(
         fb_terms=fb_terms,
         alpha=alpha,
         bias_lambda=bias_lambda,
+        normalise=normalise,
         estimator=estimator,
         candidates=candidates,
         max_df=max_df,

@@ -28,12 +28,13 @@ from evenrank.data.files import cache_dir, checksum, file_lock, sync_to_disk, wr
 from evenrank.data.read import refuse_after_fork
 from evenrank.data.schema import SCHEMA, Block, DuplicateCheck
 from evenrank.errors import InputError
-from evenrank.rankers.analysis import Analyzer, read_stop_words
+from evenrank.rankers.analysis import Analyzer, Words, read_stop_words, words
 from evenrank.rankers.base import Progress
 from evenrank.rankers.index import FORMAT, MANIFEST, Index, map_file
 
 CHUNK = 1 << 24
 """Postings that are sorted in memory at a time."""
+_MOST_WORDS = 1 << 20  # whose terms are kept in memory
 _BATCH = 1 << 16  # bytes of text that are compressed together
 
 
@@ -166,14 +167,10 @@ class _Files:
 
 
 class _Read(NamedTuple):
-    """A block of documents, analyzed."""
+    """A block of documents, split into words."""
 
     batch: pa.RecordBatch
-    distinct: list[str]  # terms
-    lengths: np.ndarray
-    ends: np.ndarray  # behind the terms of each document, in the following two
-    terms: np.ndarray  # by their place in `distinct`, each once per document
-    counts: np.ndarray
+    words: Words
     size: int
 
 
@@ -182,35 +179,41 @@ def _build(source: Docs, files: _Files, analyzer: Analyzer, progress: Progress |
 
     def work(block: Block) -> _Read:
         batch = block.read().cast(SCHEMA)
-        found = analyzer.analyze(batch.column("text"))
-        lengths = np.diff(found.bounds)
-        rows = np.repeat(np.arange(len(lengths)), lengths)
-        pairs, counts = np.unique(rows << 32 | found.numbers, return_counts=True)
-        ends = np.searchsorted(pairs, np.arange(1, len(lengths) + 1) << 32)
-        return _Read(batch, found.distinct, lengths, ends, pairs & 0xFFFFFFFF, counts, block.size)
+        return _Read(batch, words(batch.column("text")), block.size)
 
     duplicates = DuplicateCheck("doc_id")
     ids: list[pl.Series] = []
     known: defaultdict[str, int] = defaultdict(count().__next__)
+    term_of: dict[str, int] = {}  # of words; -1 for a stop word
     documents = tokens = pairs = done = 0
     files.append("forward-offsets", [0], np.int64)
-    options = pa.ipc.IpcWriteOptions(compression="lz4")  # as fast as the rest of the build
+    options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)  # as fast as the rest of the build
     with pa.ipc.new_file(files.open("text"), SCHEMA, options=options) as texts:
         for read in map_in_order(work, source.blocks()):
             duplicates.add(read.batch.column("doc_id"))
             ids.append(pl.Series(read.batch.column("doc_id")))
-            numbers = np.fromiter(map(known.__getitem__, read.distinct), np.uint32)
-            files.append("lengths", read.lengths, np.uint32)
-            files.append("forward-offsets", read.ends + pairs, np.int64)
-            files.append("unsorted-terms", numbers[read.terms], np.uint32)
-            files.append("unsorted-counts", read.counts, np.uint32)
-            pairs += len(read.terms)
+            vocabulary = read.words.vocabulary
+            numbers = list(map(term_of.get, vocabulary))
+            places = [place for place, number in enumerate(numbers) if number is None]
+            new = analyzer.normalized([vocabulary[place] for place in places])
+            for place, term in zip(places, new, strict=True):
+                numbers[place] = term_of[vocabulary[place]] = known[term] if term else -1
+            lengths, ends, terms, counts = _count(
+                read.words.numbers, read.words.bounds, np.array(numbers, np.int64), len(known)
+            )
+            files.append("lengths", lengths, np.uint32)
+            files.append("forward-offsets", ends + pairs, np.int64)
+            files.append("unsorted-terms", terms, np.uint32)
+            files.append("unsorted-counts", counts, np.uint32)
+            pairs += len(terms)
             for part in _parts(read.batch):
                 texts.write(part)
                 files.append("text-documents", [documents], np.int64)
                 documents += len(part)
-            tokens += int(read.lengths.sum())
+            tokens += int(lengths.sum())
             done += read.size
+            if len(term_of) > _MOST_WORDS:
+                term_of.clear()
             if progress:
                 progress(done, source.size)
     if not documents:
@@ -249,8 +252,7 @@ def _write_terms(files: _Files, terms: pl.Series) -> None:
         span = slice(bounds[first], bounds[last])
         own = number[files.read("unsorted-terms")[span]]
         files.append("numbered-terms", own, np.uint32)
-        frequency += np.bincount(own, minlength=len(terms))
-        total += np.bincount(own, times[span], minlength=len(terms)).astype(np.int64)
+        _add_frequencies(own, times[span], frequency, total)
     offsets = np.concatenate([[0], np.cumsum(frequency)])
     files.append("document-frequency", frequency, np.uint32)
     files.append("collection-frequency", total, np.int64)
@@ -295,6 +297,14 @@ def _stretches(offsets: np.ndarray) -> Iterator[tuple[int, int]]:
 
 
 @njit(nogil=True, cache=True)
+def _add_frequencies(terms: Any, counts: Any, frequency: Any, total: Any) -> None:
+    """Add for each term in how many documents it is, and how often."""
+    for i in range(len(terms)):
+        frequency[terms[i]] += 1
+        total[terms[i]] += counts[i]
+
+
+@njit(nogil=True, cache=True)
 def _fill_columns(
     bounds: Any, columns: Any, counts: Any, first: Any, places: Any, numbers: Any, values: Any
 ) -> None:
@@ -306,3 +316,30 @@ def _fill_columns(
                 numbers[places[column]] = row
                 values[places[column]] = counts[i]
                 places[column] += 1
+
+
+@njit(nogil=True, cache=True)
+def _count(words: Any, bounds: Any, term_of: Any, size: Any) -> Any:
+    """Count the terms of each document, words[bounds[i]:bounds[i + 1]].
+
+    `term_of` is the term of each word, below `size`; -1 is none. Returned are the length of each document and
+    where its terms end, then all terms and how often each occurs.
+    """
+    lengths, ends = np.zeros((2, len(bounds) - 1), np.int64)
+    terms, counts = np.empty((2, len(words)), np.uint32)
+    places = np.full(size, -1, np.int64)  # of each term among `terms`, the last
+    total = 0
+    for row in range(len(lengths)):
+        first = total
+        for i in range(bounds[row], bounds[row + 1]):
+            term = term_of[words[i]]
+            if term < 0:
+                continue
+            if places[term] < first:
+                places[term] = total
+                terms[total], counts[total] = term, 0
+                total += 1
+            counts[places[term]] += 1
+            lengths[row] += 1
+        ends[row] = total
+    return lengths, ends, terms[:total], counts[:total]

@@ -6,6 +6,7 @@ weights are converted to safetensors once, in the user's cache.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
@@ -14,14 +15,16 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Lock
 from typing import Any, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 import numpy as np
 import numpy.typing as npt
+import xxhash
 
 from evenrank.data.docs import map_in_order
-from evenrank.data.files import cache_dir, fingerprint, one_line, writing_folder
+from evenrank.data.files import cache_dir, fingerprint, one_line, writing, writing_folder
 from evenrank.errors import InputError
 from evenrank.rankers.base import Progress
 from evenrank.rankers.remote.http import JSONClient, Refused
@@ -103,7 +106,7 @@ class ChatSettings:
 
 
 class ChatModel:
-    """A model behind an OpenAI-compatible server.
+    """A model behind an OpenAI-compatible server. Answers are kept in the user's cache.
 
     Parameters
     ----------
@@ -139,6 +142,8 @@ class ChatModel:
         self.workers = self.limits.workers
         self._client = JSONClient(headers, timeout=self.limits.timeout, secrets=self._secrets)
         self._requests = Requests(self.limits)
+        self.requested = self.from_cache = 0
+        self._lock = Lock()
 
     def complete(self, prompt: str, max_tokens: int) -> str:
         return str(self._answer(prompt, max_tokens)["text"])
@@ -158,20 +163,48 @@ class ChatModel:
         probability = _yes_probability(answer.get("logprobs"))
         return read_yes(answer["text"]) if probability is None else (probability, None)
 
-    def _answer(self, prompt: str, max_tokens: int | None) -> dict[str, Any]:
-        """Return the answer of the server; without `max_tokens` to a question, whose next token is wanted."""
+    def cached(self, prompt: str, max_tokens: int | None) -> str | None:
+        """Return the text of an answer that is in the cache; `max_tokens` is None for a yes or no."""
+        answer = _read_cached(self._cache_path(self._body(prompt, max_tokens)))
+        return None if answer is None else str(answer["text"])
+
+    def _body(self, prompt: str, max_tokens: int | None) -> dict[str, Any]:
+        """Return a request; without `max_tokens` it is a question, whose next token is wanted."""
         more = {"logprobs": True, "top_logprobs": 20} if max_tokens is None else {}
-        body = {
+        return {
             "model": self.name,
             "messages": [{"role": "user", "content": prompt}],
             "temperature": 0,
             "max_tokens": max_tokens or 1,
             **more,
         }
+
+    def _cache_path(self, body: dict[str, Any]) -> Path:
+        key = xxhash.xxh3_128_hexdigest(json.dumps([self._url, body], sort_keys=True).encode())
+        return cache_dir() / "answers" / key[:2] / f"{key}.json"
+
+    def _answer(self, prompt: str, max_tokens: int | None) -> dict[str, Any]:
+        """Return the answer in the cache, or of the server; one of no use is not cached."""
+        body = self._body(prompt, max_tokens)
+        path = self._cache_path(body)
+        answer = _read_cached(path)
+        if answer is not None:
+            with self._lock:
+                self.from_cache += 1
+            return answer
         try:
-            return _read_answer(self._requests.send(lambda: self._fetch(body)), self.place)
+            answer = _read_answer(self._requests.send(lambda: self._fetch(body)), self.place)
         except (QueryFailed, Stopped) as error:
-            raise InputError(self._secrets.clean(str(error))) from None
+            resume = "; answers so far are cached: repeat the command to resume"
+            message = f"{error}{resume if self.requested or self.from_cache else ''}"
+            raise InputError(self._secrets.clean(message)) from None
+        with self._lock:
+            self.requested += 1
+        if _is_useful(answer):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with writing(path) as file:
+                file.write(json.dumps(self._secrets.clean(answer)).encode())
+        return answer
 
     def _fetch(self, body: dict[str, Any]) -> Any:
         try:
@@ -181,6 +214,20 @@ class ChatModel:
             if refusal.status >= 500:  # an error of its own may pass
                 raise Unavailable(message) from None
             raise InputError(self._secrets.clean(message)) from None  # the same would be refused again
+
+
+def _read_cached(path: Path) -> dict[str, Any] | None:
+    try:
+        answer = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return answer if isinstance(answer, dict) and isinstance(answer.get("text"), str) else None
+
+
+def _is_useful(answer: dict[str, Any]) -> bool:
+    """Whether an answer has a yes, a no, or the number of a passage in it."""
+    has_word = re.search(r"\d|\b(yes|no)\b", answer["text"].lower()) is not None
+    return has_word or _yes_probability(answer.get("logprobs")) is not None
 
 
 def _read_answer(content: Any, place: str) -> dict[str, Any]:

@@ -162,7 +162,7 @@ class QueryTerms(NamedTuple):
     def of_texts(cls, texts: pl.Series, index: Index) -> QueryTerms:
         """Return the terms of each text that the index has, weighted by how often the text has them."""
         found = index.analyzer.analyze(texts.to_arrow(compat_level=pl.CompatLevel.oldest()))
-        terms = index.term_numbers(found.distinct)[found.numbers]
+        terms = index.term_numbers(found.vocabulary)[found.numbers]
         rows = np.repeat(np.arange(len(texts)), np.diff(found.bounds))
         pairs, counts = np.unique((rows << 32 | terms)[terms >= 0], return_counts=True)
         offsets = np.searchsorted(pairs >> 32, np.arange(len(texts) + 1))

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from evenrank.data.docs import map_in_order
-from evenrank.errors import InputError, check_choice, check_whole
+from evenrank.errors import InputError, check_choice, check_number, check_whole
 from evenrank.rankers.base import Progress
 from evenrank.rankers.language_models import ChatModel, ChatSettings, LanguageModel, open_language_model
 from evenrank.rankers.neural.candidates import Candidates, Doubles
@@ -33,6 +33,7 @@ ORDER = (
     "Order the passages by how well they answer the query, the best first. Answer with the numbers only, in "
     "the form [2] > [1] > [3]."
 )
+_CHARACTERS_PER_TOKEN = 4  # of English, roughly
 _TOKENS_PER_NUMBER = 6  # of an answer, for each passage of a list
 
 
@@ -48,16 +49,22 @@ class LLMSettings:
         Words of a passage that are shown, from its beginning.
     window, step
         Of a list: passages shown at a time, and by how many the next window lies above.
+    price_in, price_out
+        Dollars for a million tokens, for the estimate of the cost.
     """
 
     style: Literal["pointwise", "listwise"] = "pointwise"
     words: int = 150
     window: int = 20
     step: int = 10
+    price_in: float | None = None
+    price_out: float | None = None
 
     def __post_init__(self) -> None:
         check_choice("style", self.style, ("pointwise", "listwise"))
         check_whole("words", self.words)
+        check_number("price_in", self.price_in or 0.0)
+        check_number("price_out", self.price_out or 0.0)
         if not 1 <= self.step < self.window:
             raise InputError(
                 f"window is {self.window} and step {self.step}; a step is at least 1 and below the window"
@@ -117,24 +124,61 @@ class LLMReranker:
             return scores
         values = np.zeros(len(pairs))
         lists = _by_query(pairs)
-        orders = map_in_order(lambda rows: self._ordered(pairs, rows), lists, workers=self.model.workers)
-        for done, (rows, order) in enumerate(zip(lists, orders, strict=True), 1):
+        orders = map_in_order(
+            lambda rows: self._order(pairs, rows, self.model.complete), lists, workers=self.model.workers
+        )
+        for done, (rows, (order, by_answer)) in enumerate(zip(lists, orders, strict=True), 1):
             values[[rows[place] for place in order]] = -np.arange(len(order), dtype=np.float64)
+            for kinds in by_answer:
+                self._count(*kinds)
             if progress:
                 progress(done, len(lists))
         return values
 
+    def estimate(self, pairs: Candidates) -> str:
+        """Return what is going to be requested, and its cost; empty if nothing, or if nothing can cost."""
+        model = self.model
+        if not isinstance(model, ChatModel):
+            return ""
+        missing: list[tuple[int, int]] = []  # characters in and tokens out
+
+        def look_up(prompt: str, max_tokens: int | None) -> str:
+            answer = model.cached(prompt, max_tokens)
+            if answer is None:
+                missing.append((len(prompt), max_tokens or 1))
+            return answer or ""
+
+        if self.settings.style == "pointwise":
+            for question in self._questions(pairs):
+                look_up(question, None)
+        else:
+            for rows in _by_query(pairs):
+                self._order(pairs, rows, look_up)
+        if not missing:
+            return ""
+        tokens = sum(characters for characters, _ in missing) // _CHARACTERS_PER_TOKEN
+        answers = sum(most for _, most in missing)
+        text = f"{len(missing):,} requests to {model.place}, about {tokens:,} tokens in and {answers:,} out"
+        price_in, price_out = self.settings.price_in, self.settings.price_out
+        if price_in is None and price_out is None:
+            return f"{text}; no price is given (--set price_in=…, price_out=…)"
+        return f"{text}: about ${((price_in or 0.0) * tokens + (price_out or 0.0) * answers) / 1e6:,.2f}"
+
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the scores should know."""
-        if not self.malformed:
-            return ()
-        kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(self.repaired.items()))
-        return (f"answers that were not as asked for, and repaired: {self.malformed:,} ({kinds})",)
+        result = []
+        if self.malformed:
+            kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(self.repaired.items()))
+            result.append(f"answers that were not as asked for, and repaired: {self.malformed:,} ({kinds})")
+        if isinstance(self.model, ChatModel):
+            result.append(f"answers requested: {self.model.requested:,}; cached: {self.model.from_cache:,}")
+        return tuple(result)
 
     def describe(self) -> dict[str, Any]:
         """Return the model and how it is asked; neither key nor address, which may hold one."""
-        return {"name": self.name, "model": self.model.name, **asdict(self.settings)}
+        settings = {name: value for name, value in asdict(self.settings).items() if "price" not in name}
+        return {"name": self.name, "model": self.model.name, **settings}
 
     def _questions(self, pairs: Candidates) -> list[str]:
         return [
@@ -145,16 +189,17 @@ class LLMReranker:
             for query, document in zip(pairs.query, pairs.document, strict=True)
         ]
 
-    def _ordered(self, pairs: Candidates, rows: Sequence[int]) -> list[int]:
-        """Return the order of a list: each window, from its end to its beginning, is asked for its order."""
-        order = list(range(len(rows)))
+    def _order(
+        self, pairs: Candidates, rows: Sequence[int], complete: Callable[[str, int], str]
+    ) -> tuple[list[int], list[list[str]]]:
+        """Return the order of a list, window by window from its end, and the problems of each answer."""
+        order, problems = list(range(len(rows))), list[list[str]]()
         for first, last in self._windows(len(rows)):
             prompt = self._order_prompt(pairs, rows, order[first:last])
-            answer = self.model.complete(prompt, _TOKENS_PER_NUMBER * (last - first))
-            places, problems = read_order(answer, last - first)
-            self._count(*problems)
+            places, found = read_order(complete(prompt, _TOKENS_PER_NUMBER * (last - first)), last - first)
+            problems.append(found)
             order[first:last] = [order[first + place] for place in places]
-        return order
+        return order, problems
 
     def _order_prompt(self, pairs: Candidates, rows: Sequence[int], places: Sequence[int]) -> str:
         texts = [pairs.documents[pairs.document[rows[place]]] for place in places]

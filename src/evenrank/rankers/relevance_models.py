@@ -45,22 +45,26 @@ def min_max(values: Floats) -> Floats:
     return np.clip((values - low) / reach, 0.0, 1.0)
 
 
-def debiased_relevance(relevance: Floats, bias: Floats, lambda_: float) -> Floats:
+def debiased_relevance(relevance: Floats, bias: Floats, lambda_: float, *, normalise: bool = True) -> Floats:
     """Rel'(d) = (1 − λ) Rel(d) − λ |Bias(d)|, both normalised over the query's documents (thesis, Eq. 4.1).
 
-    From 1 − λ (most relevant, least biased) down to −λ (least relevant, most biased).
+    From 1 − λ (most relevant, least biased) down to −λ (least relevant, most biased). The equation as printed
+    normalises neither (`normalise` false): the weight of λ then depends on the sizes of the scores.
     """
+    if not normalise:
+        return (1 - lambda_) * relevance - lambda_ * np.abs(bias)
     return (1 - lambda_) * min_max(relevance) - lambda_ * min_max(np.abs(bias))
 
 
-def feedback_order(relevance: Floats, bias: Floats | None, lambda_: float) -> Ints:
+def feedback_order(relevance: Floats, bias: Floats | None, lambda_: float, *, normalise: bool = True) -> Ints:
     """The candidates of a query, given best first, by Rel'; equals (to nine digits) stay in order.
 
     λ = 0 is the given order, whatever the bias; λ = 1 is from least to most biased.
     """
     if bias is None or lambda_ == 0:
         return np.arange(len(relevance))
-    return np.argsort(-np.round(debiased_relevance(relevance, bias, lambda_), DIGITS), kind="stable")
+    result = debiased_relevance(relevance, bias, lambda_, normalise=normalise)
+    return np.argsort(-np.round(result, DIGITS), kind="stable")
 
 
 def anserini_model(documents: Sequence[DocumentTerms], scores: Floats, *, fb_terms: int) -> dict[int, float]:

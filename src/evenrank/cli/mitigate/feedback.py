@@ -27,7 +27,7 @@ def feedback_command(
             "--set",
             metavar="KEY=VALUE",
             help="fb_docs=10, fb_terms=10, alpha=0.5, estimator=anserini or thesis, magnitude=tf, "
-            "candidates=1000; k1, b; mu. Repeatable.",
+            "candidates=1000, normalise=true; k1, b; mu. Repeatable.",
         ),
     ] = None,
     lexicon: options.Lexicon = None,
