@@ -22,7 +22,7 @@ from benchmarks.pages import fill, interval, number, table
 from evenrank import stats
 from evenrank.data.runs import read_run
 from evenrank.measures.inputs import Inputs
-from evenrank.mitigate._solver.lists import gains, solve, warm_up
+from evenrank.mitigate._solver.lists import gains, solve
 from evenrank.mitigate.constrain import applied, reordered_run
 from evenrank.mitigate.limits import Limit, parse_limits
 from evenrank.show.numbers import p_value
@@ -152,7 +152,6 @@ class _Seen:
         theirs = self.values(made)
         condition = parse_limits(f"abs({bias})<=1")[0]
         (limit,) = applied([condition], self.inputs, _CANDIDATES)
-        warm_up()
         order = np.arange(self.run.height)
         solved = []
         started = time.process_time()

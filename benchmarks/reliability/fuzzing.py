@@ -135,7 +135,6 @@ READERS: dict[str, Reader] = {
         *_small("b.json", b'{"query": "x", "results": [{"id": "d1", "text": "she"}], "at": 10}'), _request
     ),
     "pair-scores": Reader(*_small("s.tsv", b"query_id\tdoc_id\tscore\nq\ta\t1.5\nq\tb\t0.5\n"), pair_scores),
-    "run-json": Reader(*_small("a.json", b'{"q": {"a": 2.5, "b": 1.0}, "r": {"a": 0.5}}'), read_run),
     "generated": Reader(
         *_small("m.tsv", b"query_id\tdoc_id\ttext\ng1\ta\twho was she\ng2\tb\twhat is it\n"), read_generated
     ),

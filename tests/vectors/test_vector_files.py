@@ -187,7 +187,7 @@ def bad(tmp_path: Path, content: bytes, match: str, name: str = "v.txt") -> None
         (b"a 0 0\nb 0 0\n", "all vectors are zero"),
         (b"\x93NUMPY\x01\x00", "neither text nor"),
         (b"\xba\x16\x4f\x2f\x0c\x00", "neither text nor"),
-        (b"PK\x03\x04 something", "zip archive"),
+        (b"PK\x03\x04 something", "neither text nor a known format"),
         (b"\x80\x04nonsense", "pickle.*gensim"),
         (b"\x1f\x8b\x08\x00 cut", "cannot be read"),
         (b"\x00\x01\x02\x03", "neither text nor"),

@@ -55,7 +55,6 @@ _TYPED = (
     (r"\bgive (docs|queries|qrels|genders)\b", r"give --\1"),
     (r"\ba tally, or docs to make one from", "--tally, or --docs to make one from"),
     (r"\border 'rank' or ties 'expected'", "--order rank or --ties expected"),
-    (r"\buse order 'rank'", "use --order rank"),
     (r"\bgenders 'predict' reads\b", "--genders predict reads"),
     (r"\bor give targets\b", "or give --targets"),
     (r"\bleave the (lexicon|tokenizer) out\b", r"leave --\1 out"),
@@ -68,7 +67,6 @@ _TYPED = (
     ),
     (r"\bgendered_queries=True", "--gendered-queries"),
     (r"--force \(overwrite=True\)", "--force"),
-    (r"\bbuild it with text=True", "build it again, without --no-text"),
 )
 
 

@@ -36,6 +36,9 @@ WHOLE = 1 << 30
 BOMB, RATIO = 1 << 28, 200
 """A file that unpacks to more bytes than this, and to so many times its size, is no text that people pack."""
 BOM = b"\xef\xbb\xbf"
+LONGEST_NAME = 255
+"""Bytes of the name of a file; common file systems allow no more."""
+
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _SKIPPABLE = b"\x2a\x4d\x18"  # after one byte, in the frames that parallel zstd writers put first
@@ -255,6 +258,8 @@ def check_names(
     for name in names:
         if "\\" in name or not name.isprintable() or {"", ".", ".."} & {*name.split("/")}:
             raise InputError(f"it names a file that may lie outside its folder: {name!r}", path=path)
+        if any(len(os.fsencode(part)) > LONGEST_NAME for part in name.split("/")):
+            raise InputError(f"it names a file with a name that is too long: {name[:40]!r}…", path=path)
         if name in seen:
             raise InputError(f"it names {name!r} twice", path=path)
         seen.add(name)

@@ -189,6 +189,8 @@ def parse_lines(
     read = _csv_rows if quoted else _plain_rows
     for line, cells in read(raw.data.decode(), layout.separator, path, raw.line):
         if not any(map(str.strip, cells)):
+            if quoted and len(cells) == len(layout.columns):  # as spreadsheets leave them behind
+                continue
             raise InputError("blank line", path=path, line=line)
         if len(cells) != len(layout.columns):
             problem = f"{counted(len(cells), 'column')} instead of {len(layout.columns)}"
@@ -202,6 +204,7 @@ def parse_lines(
 
 def _arrow_cells(data: bytes, layout: Layout, names: Sequence[str]) -> pl.DataFrame | None:
     """Return the cells of lines; None where Arrow fails, or might see other lines than there are."""
+    from pyarrow import compute
     from pyarrow import csv as arrow_csv
 
     if layout.separator == BLANKS:
@@ -224,12 +227,13 @@ def _arrow_cells(data: bytes, layout: Layout, names: Sequence[str]) -> pl.DataFr
         )
     except pa.ArrowInvalid:
         return None
+    # Arrow's functions, and columns one by one: those of Polars need threads, which a forked process lacks.
+    begins = table.column(first)
+    is_blank = compute.or_(compute.equal(compute.binary_length(begins), 0), compute.starts_with(begins, " "))
     lines = int(np.count_nonzero(np.frombuffer(data, np.uint8) == 10))
-    frame = pl.DataFrame([series(table.column(name), name) for name in kept])  # whole tables need threads
-    begins = frame[first]
-    if len(frame) != lines or (begins.str.len_bytes() == 0).any() or begins.str.starts_with(" ").any():
+    if len(table) != lines or compute.any(is_blank).as_py():
         return None  # a line without a first cell may be blank
-    return frame.select(names)
+    return pl.DataFrame([series(table.column(name), name) for name in names])
 
 
 def _plain_rows(text: str, separator: str, path: Path, line: int) -> Iterator[tuple[int, list[str]]]:

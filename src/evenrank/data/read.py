@@ -6,7 +6,9 @@ Ids are text: ``001`` stays ``001``, and whole numbers become text.
 from __future__ import annotations
 
 import json
+import logging
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -351,6 +353,8 @@ def has_part(dataset: Any, part: str) -> bool:
 @contextmanager
 def irds_errors(name: str) -> Iterator[None]:
     """Say in one line what ir_datasets says in a traceback: unknown ids, failed downloads."""
+    logger = logging.getLogger("ir_datasets")
+    logger.addFilter(_is_no_attempt)
     try:
         yield
     except InputError:
@@ -358,8 +362,20 @@ def irds_errors(name: str) -> Iterator[None]:
     except KeyError as error:
         raise InputError("ir_datasets has no dataset of this name; see ir-datasets.com", path=name) from error
     except Exception as error:
-        problem = f"ir_datasets cannot read this: {files.one_line(error)}"
-        raise InputError(f"{problem}; a download needs the network", path=name) from error
+        message = f"{type(error).__name__} {error}"
+        hosts = re.findall(r"https?://([\w.-]+)", message) or re.findall(r"host=\W*([\w.-]+)", message)
+        if hosts and re.search("download|Connection|Timeout|resolve", message):
+            problem = f"cannot be downloaded: no answer from {' or '.join(dict.fromkeys(hosts))}"
+            remedy = "go online, or copy ~/.ir_datasets from a machine that has the dataset"
+            raise InputError(f"{problem}; {remedy}", path=name) from error
+        raise InputError(f"ir_datasets cannot read this: {files.one_line(error)}", path=name) from error
+    finally:
+        logger.removeFilter(_is_no_attempt)
+
+
+def _is_no_attempt(record: logging.LogRecord) -> bool:
+    """Leave out what ir_datasets logs of each failed download: what is wrong is said once, at the end."""
+    return not record.getMessage().lower().startswith("download")
 
 
 class DatasetRows:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,15 +51,14 @@ def tell(folder: Path, *, say: Callable[[str], None] = lambda _: None) -> Story:
     demo.copy_to(folder)
     docs, queries, qrels = er.load(folder)
     genders = folder / "genders.tsv"
-    with _compiling_beside():
-        say("index the collection")
-        index = er.index(docs, folder / "index", overwrite=True)
-        say(f"rank with {' and '.join(RANKERS)}; dense is ready made")
-        runs: dict[str, Any] = {name: er.search(index, queries, ranker=name, depth=DEPTH) for name in RANKERS}
-        runs["dense"] = read_run(folder / "dense.run")
-        say("count female and male words")
-        tally = er.tally(docs)
-        tally.write(folder / "tally.parquet")
+    say("index the collection")
+    index = er.index(docs, folder / "index", overwrite=True)
+    say(f"rank with {' and '.join(RANKERS)}; dense is ready made")
+    runs: dict[str, Any] = {name: er.search(index, queries, ranker=name, depth=DEPTH) for name in RANKERS}
+    runs["dense"] = read_run(folder / "dense.run")
+    say("count female and male words")
+    tally = er.tally(docs)
+    tally.write(folder / "tally.parquet")
     say(f"re-rank bm25 within |ARaB@10| ≤ {LIMIT}")
     runs[CONSTRAINED] = er.constrain(runs["bm25"], tally, limit=f"abs(ARaB@10)<={LIMIT}")
     say("see what less bias costs")
@@ -95,23 +90,6 @@ def tell(folder: Path, *, say: Callable[[str], None] = lambda _: None) -> Story:
         title="Search bias audit of the demo collection",
     )
     return Story(result, within, learned, mirrored, report)
-
-
-@contextmanager
-def _compiling_beside() -> Iterator[None]:
-    """Compile what re-ranking needs in a process of its own meanwhile; it is found in numba's cache later."""
-    if (os.cpu_count() or 1) < 2:
-        yield
-        return
-    command = [sys.executable, "-c", "from evenrank.mitigate._solver.lists import warm_up; warm_up()"]
-    beside = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        yield
-        beside.wait()
-    finally:
-        if beside.poll() is None:
-            beside.kill()
-            beside.wait()
 
 
 def _write_runs(folder: Path, runs: dict[str, Any]) -> None:

@@ -55,7 +55,7 @@ _WORD = (
     rf"|{_DIGIT}(?:(?:{_BETWEEN_DIGITS})?{_DIGIT})*"
     rf"|\p{{Pc}}{_MARKS})+"
 )
-_SOLID = r"[^\p{Pc}]"  # underscores alone are no word
+_SOLID = r"[^\p{Pc}\p{M}\p{Cf}]"  # underscores alone are no word, nor with marks on them
 
 
 class Words(NamedTuple):
