@@ -182,6 +182,10 @@ def test_empty_files_of_a_folder_are_skipped(tmp_path: Path) -> None:
         _local_files([str(folder)], tallying)
     with pytest.raises(InputError, match=r"b: the file is empty"):
         _local_files([str(folder / "b")], tallying)
+    (folder / "d").write_text("doc_id\ttext\n2\the\n")
+    (folder / "e").write_text("3\tit\n")
+    with pytest.raises(InputError, match=r"e: of this file and d, only one begins with a header"):
+        _local_files([str(folder / "d"), str(folder / "e")], tallying)
 
 
 def test_at_an_address_parquet_is_read_and_written(spark: Any, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial, reduce
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -218,6 +219,13 @@ def _local_files(paths: Sequence[str], tallying: Tallying) -> list[tuple[str, Do
                     raise
     if not opened:
         raise NoDocumentsError("no file here has a document", path=paths[0])
+    lines = [(path, docs.first_line) for path, docs in opened if docs.first_line is not None]
+    for (other, first), (path, own) in pairwise(lines):
+        if first != own:
+            raise InputError(
+                f"of this file and {Path(other).name}, only one begins with a header; give both one, or none",
+                path=path,
+            )
     return opened
 
 

@@ -20,7 +20,7 @@ from evenrank.measures.base import BiasMeasure, is_bias
 from evenrank.measures.compare import RunComparison
 from evenrank.measures.evaluate import measured
 from evenrank.measures.inputs import Inputs
-from evenrank.measures.rank_bias import ARaB, RaB, RankBias
+from evenrank.measures.rank_bias import RaB
 from evenrank.measures.results import Measurements, Options
 
 CUTOFFS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20, 30, 40, 50, 70, 100)
@@ -141,16 +141,8 @@ def cutoff_curves(
 
 def curve_measures(measures: Iterable[Measure]) -> dict[str, BiasMeasure]:
     """One measure without cut-off for each curve, by its name."""
-    return {str(curve): curve for measure in measures for curve in curves_of(measure)}
-
-
-def curves_of(measure: Measure) -> list[BiasMeasure]:
-    """The measures without cut-off that are drawn for a measure, if any: for RaB and for ARaB both."""
-    params = {name: value for name, value in measure.params.items() if name != "cutoff"}
-    if not is_bias(measure) or not measure.CURVE or not {*params} <= {"of", "against"}:
-        return []
-    families = (RaB, ARaB) if isinstance(measure, RankBias) else (measure,)
-    return [type(family)(**params) for family in families]
+    biased = [measure for measure in measures if is_bias(measure)]
+    return {str(curve): curve for measure in biased for curve in measure.curves()}
 
 
 def gender_counts(inputs: Inputs) -> dict[str, Counter[str]]:

@@ -123,6 +123,11 @@ class BiasMeasure(Measure):
         """The same measure without its sign, query by query."""
         return Absolute(self)
 
+    def curves(self) -> list[BiasMeasure]:
+        """Return the measures without a cut-off that a report draws at growing cut-offs, if any."""
+        params = {name: value for name, value in self.params.items() if name != "cutoff"}
+        return [type(self)(**params)] if self.CURVE and {*params} <= {"of", "against"} else []
+
     def backgrounds(self, inputs: Any, query_ids: pl.Series, values: Floats) -> dict[str, dict[str, Any]]:
         """The same measure of the collection and of the judged-relevant documents, for comparison."""
         return {}

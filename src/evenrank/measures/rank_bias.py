@@ -116,6 +116,10 @@ class RankBias(PairMeasure):
         of, against = self.pair(groups)
         return self["magnitude"], {of: 1.0, against: -1.0}
 
+    def curves(self) -> list[BiasMeasure]:
+        """Return RaB and ARaB of the same groups, whichever was measured."""
+        return [family(**one.params) for one in super().curves() for family in (_RaB, _ARaB)]
+
     def backgrounds(self, inputs: Inputs, query_ids: pl.Series, values: Floats) -> dict[str, dict[str, Any]]:
         """The same difference over the whole collection and over the relevant documents of each query.
 

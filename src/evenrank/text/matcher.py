@@ -94,7 +94,8 @@ class Matcher:
         self._groups = np.array([group for entry in self._entries for group in entry.groups], np.int64)
         self._starts = np.cumsum([0, *[len(entry.groups) for entry in self._entries]])
         self._words = {entry.tokens[0]: number for number, entry in enumerate(self._entries)}
-        self._has_words_only = not any(entry.is_prefix or entry.tokens[1:] for entry in self._entries)
+        others = [entry for entry in self._entries if entry.is_prefix or entry.tokens[1:]]
+        self._has_words_only = not others
         self._counted = 0  # bytes, in plain Python
 
     def __reduce__(self) -> tuple[type[Matcher], tuple[Lexicon, Tokenizer]]:

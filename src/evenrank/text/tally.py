@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
@@ -335,6 +336,13 @@ def _groups(columns: Iterable[str]) -> tuple[str, ...]:
     return groups
 
 
+def _log1p(counts: NDArray[Any]) -> NDArray[np.float64]:
+    """Return ln(1 + count), of whole numbers from a table: NumPy's last digit differs between processors."""
+    if counts.dtype.kind not in "iu" or not counts.size or counts.min() < 0 or counts.max() > 1 << 16:
+        return np.asarray(np.log1p(counts), np.float64)
+    return np.array([math.log1p(count) for count in range(int(counts.max()) + 1)])[counts]
+
+
 MAGNITUDES = ("tf", "tf-words", "boolean", "count", "length")
 
 
@@ -373,7 +381,7 @@ def magnitude(
         Number of tokens of each document; only `length` looks at it.
     """
     if name == "tf":
-        return np.asarray(np.log1p(counts), np.float64)
+        return _log1p(np.asarray(counts))
     if name == "boolean":
         return (np.asarray(counts) > 0).astype(np.float64)
     if name == "count":

@@ -37,17 +37,26 @@ class Problem(NamedTuple):
 @njit(nogil=True, cache=True)
 def charged(gain: Floats, discount: Floats, weights: Floats, values: Floats, mu: Floats) -> Floats:
     """Profit of each document at each rank: discounted gain, minus the charge for what it adds to limits."""
-    profit = np.outer(discount, gain)
+    m, n = discount.size, gain.size
+    profit = np.empty((m, n))
+    for i in range(m):
+        for d in range(n):
+            profit[i, d] = discount[i] * gain[d]
     for r in range(mu.size):
         if mu[r] != 0.0:
-            profit -= np.outer(mu[r] * weights[r], values[r])
+            for i in range(m):
+                charge = mu[r] * weights[r, i]
+                for d in range(n):
+                    profit[i, d] -= charge * values[r, d]
     return profit
 
 
 @njit(nogil=True, cache=True)
 def usefulness(gain: Floats, discount: Floats, order: Ints) -> float:
     """Σ_i discount_i · gain of the document at rank i."""
-    total: float = (discount * gain[order]).sum()
+    total = 0.0
+    for i in range(discount.size):
+        total += discount[i] * gain[order[i]]
     return total
 
 
@@ -56,7 +65,8 @@ def used(weights: Floats, values: Floats, order: Ints) -> Floats:
     """Of each limit, how much a ranking uses: Σ_i w_i · m(d_i)."""
     array = np.zeros(weights.shape[0])
     for r in range(array.size):
-        array[r] = (weights[r] * values[r][order]).sum()
+        for i in range(order.size):
+            array[r] += weights[r, i] * values[r, order[i]]
     return array
 
 
@@ -91,23 +101,30 @@ def bound(
     result = 1
 
     # Basis: number of a ranking, −1 − r for what is left of limit r, −1 − limits − r for what exceeds it.
-    basis = np.zeros(size, np.int64)
-    inverse = np.eye(size)
-    level = np.ones(size)
+    basis = np.empty(size, np.int64)
+    inverse = np.zeros((size, size))
+    level = np.empty(size)
     for r in range(limits):
-        exceeds = uses[0, r] > upper[r]
-        basis[r] = -1 - limits - r if exceeds else -1 - r
-        inverse[r, r] = -1.0 if exceeds else 1.0
-        inverse[r, limits] = -uses[0, r] * inverse[r, r]
+        sign = 1.0 if uses[0, r] <= upper[r] else -1.0
+        basis[r] = -1 - r if sign > 0 else -1 - limits - r
+        inverse[r, r] = sign
+        inverse[r, limits] = -uses[0, r] * sign
         level[r] = abs(upper[r] - uses[0, r])
+    basis[limits] = 0
+    inverse[limits, limits] = 1.0
+    level[limits] = 1.0
 
+    price = np.empty(size)
+    column = np.empty(size)
     for _ in range(40 * rounds + 40):
-        price = np.zeros(size)
-        for j in range(size):
-            if basis[j] >= 0:
-                price += worth[basis[j]] * inverse[j]
-            elif basis[j] < -limits:
-                price -= penalty[-1 - limits - basis[j]] * inverse[j]
+        for k in range(size):
+            price[k] = 0.0
+            for j in range(size):
+                b = basis[j]
+                if b >= 0:
+                    price[k] += worth[b] * inverse[j, k]
+                elif b < -limits:
+                    price[k] -= penalty[-1 - limits - b] * inverse[j, k]
         # What to bring in: room left in a limit, or excess, else the best ranking under these charges.
         enters, gained = 0, TOLERANCE
         for r in range(limits):
@@ -118,26 +135,34 @@ def bound(
         if enters == 0:
             if result > rounds:
                 break
-            charges = np.minimum(np.maximum(price[:limits], 0.0), penalty)
+            for r in range(limits):
+                charges[r] = min(max(price[r], 0.0), penalty[r])
             profit = charged(gain, discount, weights, values, charges)
-            ceiling = assign(profit, pool[result], ranks, docs) + (charges * upper).sum()
+            value = assign(profit, pool[result], ranks, docs)
+            ceiling = value
+            for r in range(limits):
+                ceiling += charges[r] * upper[r]
             if ceiling < least:
-                least, best = ceiling, charges
+                least = ceiling
+                best[:] = charges
             worth[result] = usefulness(gain, discount, pool[result])
             uses[result] = used(weights, values, pool[result])
-            gained = worth[result] - price[limits] - (price[:limits] * uses[result]).sum()
+            gained = worth[result] - price[limits]
+            for r in range(limits):
+                gained -= price[r] * uses[result, r]
             enters = result
             result += 1
             if gained <= TOLERANCE:
                 break
-        if enters >= 0:
-            column = inverse[:, limits].copy()
-            for r in range(limits):
-                column += uses[enters, r] * inverse[:, r]
-        elif enters >= -limits:
-            column = inverse[:, -1 - enters].copy()
-        else:
-            column = -inverse[:, -1 - limits - enters]
+        for k in range(size):
+            if enters >= 0:
+                column[k] = inverse[k, limits]
+                for r in range(limits):
+                    column[k] += inverse[k, r] * uses[enters, r]
+            elif enters >= -limits:
+                column[k] = inverse[k, -1 - enters]
+            else:
+                column[k] = -inverse[k, -1 - limits - enters]
         leaves, ratio = -1, np.inf
         for k in range(size):
             if column[k] > 1e-11:
@@ -146,15 +171,27 @@ def bound(
                     leaves, ratio = k, each
         if leaves < 0:
             break
-        inverse[leaves] /= column[leaves]
+        pivot = column[leaves]
+        for j in range(size):
+            inverse[leaves, j] /= pivot
         level[leaves] = ratio
         for k in range(size):
             if k != leaves and column[k] != 0.0:
-                inverse[k] -= column[k] * inverse[leaves]
+                for j in range(size):
+                    inverse[k, j] -= column[k] * inverse[leaves, j]
                 level[k] -= column[k] * ratio
         basis[leaves] = enters
-    excess = np.maximum(level[basis < -limits], 0.0).sum()
+    excess = 0.0
+    for k in range(size):
+        if basis[k] < -limits:
+            excess += max(level[k], 0.0)
     return least, best, excess, pool[:result]
+
+
+# Which document goes to which rank, at most total profit: the assignment problem, compiled.
+#
+# The shortest augmenting paths of R. Jonker and A. Volgenant (1987), in the form that D. F. Crouse gives for
+# more documents than ranks (On implementing 2D rectangular assignment algorithms, IEEE TAES 52(4), 2016).
 
 
 @njit(nogil=True, cache=True)
@@ -164,46 +201,65 @@ def assign(profit: Floats, chosen: Ints, ranks: Floats, docs: Floats) -> float:
     `ranks` and `docs` are filled with prices: ranks[i] + docs[d] ≥ profit[i, d] for all pairs, with
     equality where d is chosen for i, and docs ≥ 0 with 0 for every document that is not chosen. So no
     assignment has more profit than the sum of all prices, and every pair says, by how much its prices
-    exceed its profit, what it costs to insist on it. By shortest augmenting paths (Jonker and Volgenant
-    1987), for more documents than ranks as in Crouse (IEEE TAES 52(4), 2016).
+    exceed its profit, what it costs to insist on it.
     """
     m, n = profit.shape
-    row_of = np.full(n + 1, -1, np.int64)  # the last column is where each path begins
+    row_of = np.full(n, -1, np.int64)
+    shortest = np.empty(n)
     path = np.empty(n, np.int64)
+    left = np.empty(n, np.int64)
+    row_seen = np.empty(m, np.bool_)
+    col_seen = np.empty(n, np.bool_)
     ranks[:] = 0.0
     docs[:] = 0.0
+    chosen[:] = -1
     for current in range(m):
-        shortest = np.full(n, np.inf)
-        is_seen = np.zeros(n, np.bool_)
-        row_of[n] = current
-        column = n
-        while row_of[column] >= 0:
-            i = row_of[column]
-            if column < n:
-                is_seen[column] = True
-            lowest, nearest = np.inf, -1
-            for j in range(n):
-                if not is_seen[j]:
-                    length = ranks[i] + docs[j] - profit[i, j]
-                    if length < shortest[j]:
-                        shortest[j] = length
-                        path[j] = column
-                    if shortest[j] < lowest:
-                        lowest, nearest = shortest[j], j
-            ranks[current] -= lowest
-            for j in range(n):
-                if is_seen[j]:
-                    ranks[row_of[j]] -= lowest
-                    docs[j] += lowest
-                else:
-                    shortest[j] -= lowest
-            column = nearest
-        while column < n:
-            row_of[column] = row_of[path[column]]
-            column = path[column]
+        row_seen[:] = False
+        col_seen[:] = False
+        for j in range(n):
+            shortest[j] = np.inf
+            left[j] = j
+        remaining = n
+        lowest = 0.0
+        i = current
+        sink = -1
+        while sink < 0:
+            row_seen[i] = True
+            at = -1
+            best = np.inf
+            for k in range(remaining):
+                j = left[k]
+                length = lowest - profit[i, j] + ranks[i] + docs[j]
+                if length < shortest[j]:
+                    path[j] = i
+                    shortest[j] = length
+                if shortest[j] < best or (shortest[j] == best and row_of[j] < 0 and row_of[left[at]] >= 0):
+                    best = shortest[j]
+                    at = k
+            lowest = best
+            j = left[at]
+            col_seen[j] = True
+            remaining -= 1
+            left[at] = left[remaining]
+            if row_of[j] < 0:
+                sink = j
+            else:
+                i = row_of[j]
+        ranks[current] -= lowest
+        for k in range(m):
+            if row_seen[k] and k != current:
+                ranks[k] -= lowest - shortest[chosen[k]]
+        for j in range(n):
+            if col_seen[j]:
+                docs[j] += lowest - shortest[j]
+        j = sink
+        while True:
+            i = path[j]
+            row_of[j] = i
+            j, chosen[i] = chosen[i], j
+            if i == current:
+                break
     total = 0.0
-    for j in range(n):
-        if row_of[j] >= 0:
-            chosen[row_of[j]] = j
-            total += profit[row_of[j], j]
+    for i in range(m):
+        total += profit[i, chosen[i]]
     return total

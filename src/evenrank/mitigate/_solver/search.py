@@ -97,7 +97,11 @@ def regrets(profit: Floats) -> tuple[Floats, float, Floats]:
     m, n = profit.shape
     chosen, ranks, docs = np.empty(m, np.int64), np.empty(m), np.empty(n)
     value = assign(profit, chosen, ranks, docs)
-    return np.maximum(ranks.reshape(m, 1) + docs - profit, 0.0), value, docs
+    values = np.empty((m, n))
+    for i in range(m):
+        for d in range(n):
+            values[i, d] = max(ranks[i] + docs[d] - profit[i, d], 0.0)
+    return values, value, docs
 
 
 @njit(nogil=True, cache=True)
@@ -138,9 +142,12 @@ def branch_and_bound(
         if count[i] == 0:
             return floor, 1
         for r in range(limits):
-            possible = weights[r, i] * values[r][allowed[i, : count[i]]]
-            low[i, r] = low[i + 1, r] + possible.min()
-            high[i, r] = high[i + 1, r] + possible.max()
+            least, most = np.inf, -np.inf
+            for k in range(count[i]):
+                x = weights[r, i] * values[r, allowed[i, k]]
+                least, most = min(least, x), max(most, x)
+            low[i, r] = low[i + 1, r] + least
+            high[i, r] = high[i + 1, r] + most
         rest[i] = rest[i + 1] + regret[i, allowed[i, 0]]
     # Wanted documents, cheapest first: of those that no longer fit, each costs at least its price.
     wanted = np.argsort(price)
@@ -249,7 +256,10 @@ def best_ranking(
             order[:] = tried
             known = beaten = True
     regret, value, price = regrets(charged(gain, discount, weights, values, charges))
-    start = ceiling = value + (charges * upper).sum()
+    start = value
+    for r in range(limits):
+        start += charges[r] * upper[r]
+    ceiling = start
     farthest = 2.0 * (np.abs(discount).sum() * np.abs(gain).max() + 1.0)
     for r in range(limits):
         reach = np.abs(weights[r]).sum() * np.abs(values[r]).max() + abs(upper[r])

@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from evenrank.auditing.comparing import curve_measures, curves_of
+from evenrank.auditing.comparing import curve_measures
 from evenrank.auditing.result import Audit
 from evenrank.measures.base import interpretation, preferred_direction, short, sign_names_group
 from evenrank.measures.results import Measurement
@@ -230,7 +230,7 @@ def cutoff_figures(audit: Audit) -> list[Figure]:
 
 def _behind(audit: Audit, family: str) -> str:
     """How many queries a curve rests on: those of the measures that it belongs to."""
-    counts = [m.queries for m in audit.measured if family in map(str, curves_of(m.measure))]
+    counts = [m.queries for m in audit.measured if family in curve_measures([m.measure])]
     return f"{said}." if (said := asked(counts)) else ""
 
 
