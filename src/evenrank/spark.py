@@ -219,12 +219,12 @@ def _local_files(paths: Sequence[str], tallying: Tallying) -> list[tuple[str, Do
                     raise
     if not opened:
         raise NoDocumentsError("no file here has a document", path=paths[0])
-    lines = [(path, docs.first_line) for path, docs in opened if docs.first_line is not None]
-    for (other, first), (path, own) in pairwise(lines):
+    lines = [(file, docs.first_line) for file, docs in opened if docs.first_line is not None]
+    for (other, first), (file, own) in pairwise(lines):
         if first != own:
             raise InputError(
                 f"of this file and {Path(other).name}, only one begins with a header; give both one, or none",
-                path=path,
+                path=file,
             )
     return opened
 
