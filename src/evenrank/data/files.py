@@ -351,16 +351,20 @@ def restored(path: str | os.PathLike[str]) -> Path:
 def _remove_abandoned(target: Path) -> None:
     """Remove what killed processes have left of a folder: whoever writes one has it locked."""
     for part in target.parent.glob(f".{glob.escape(target.name)}.*.tmp"):
-        with suppress(OSError), _folder_lock(part):
+        with suppress(OSError), _folder_lock(part, is_required=True):
             shutil.rmtree(part)
 
 
 @contextmanager
-def _folder_lock(folder: Path) -> Iterator[None]:
+def _folder_lock(folder: Path, *, is_required: bool) -> Iterator[None]:
     """Lock a folder, or raise OSError if another process has; the lock ends with the process."""
     lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if is_required or isinstance(error, BlockingIOError):
+                raise  # else a file system without locks
         yield
     finally:
         os.close(lock)
@@ -380,7 +384,7 @@ def writing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         _remove_abandoned(target)
         part.mkdir(parents=True)
         try:
-            with _folder_lock(part):
+            with _folder_lock(part, is_required=False):
                 yield part
             while part.exists():
                 shutil.rmtree(aside, ignore_errors=True)
