@@ -203,7 +203,7 @@ def test_the_command_prints_a_table(folder: Path) -> None:
 @pytest.mark.slow
 def test_bad_input_is_one_line_and_exit_code_2(folder: Path) -> None:
     queries = demo.folder() / "queries.tsv"
-    for extra in (["--lambdas", "0,2"], ["--ranker", "tfidf"], ["--set", "fb_docs=0"], ["--set", "mu=1"]):
+    for extra in (["--lambdas", "0,2"], ["--ranker", "tfidf"], ["--set", "fb_docs=0"], ["--set", "m=1"]):
         done = _evenrank("mitigate", "feedback", "--index", folder, "--queries", queries, *extra)
         assert done.returncode == 2
         assert len(done.stderr.strip().splitlines()) == 1

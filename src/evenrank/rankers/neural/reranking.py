@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from evenrank.data.files import is_model
-from evenrank.data.read import read_queries
+from evenrank.data.read import read_queries, refuse_after_fork
 from evenrank.data.runs import read_run
 from evenrank.errors import InputError, check_whole
 from evenrank.rankers.base import Progress, Ranker, check_depth
@@ -78,6 +78,7 @@ def rerank(
     -------
     A run table.
     """
+    refuse_after_fork()
     reranker = make_reranker(model, **settings)
     return reordered(reranker, run, docs, queries, depth=depth, keep_rest=keep_rest, progress=progress)
 
