@@ -180,11 +180,11 @@ def parse_lines(
     raw: files.RawBlock, layout: Layout, names: Sequence[str], path: Path, *, quoted: bool = False
 ) -> Table:
     """Return the named columns of a block of lines, as text; with `quoted`, of rows of CSV."""
-    files.check_utf8(raw, path)
     skip = int(layout.has_header and raw.line == 1)
     frame = None if quoted else _arrow_cells(raw.data, layout, names)
     if frame is not None:
         return Table(frame.slice(skip), path, raw.line + skip)
+    files.check_utf8(raw, path)
     rows, lines = [], []
     read = _csv_rows if quoted else _plain_rows
     for line, cells in read(raw.data.decode(), layout.separator, path, raw.line):
@@ -214,21 +214,17 @@ def _arrow_cells(data: bytes, layout: Layout, names: Sequence[str]) -> pl.DataFr
     if data.startswith(files.BOM) or (b"\r" in data and data.count(b"\r") != data.count(b"\r\n")):
         return None
     columns = list(layout.columns)
-    first = columns[0]
-    kept = list(dict.fromkeys([first, *names]))
     try:
         table = arrow_csv.read_csv(
             pa.BufferReader(data),
             arrow_csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=columns),
             arrow_csv.ParseOptions(delimiter="\t", quote_char=False),
-            arrow_csv.ConvertOptions(
-                check_utf8=False, column_types=dict.fromkeys(kept, pa.string()), include_columns=kept
-            ),
+            arrow_csv.ConvertOptions(column_types=dict.fromkeys(columns, pa.string())),
         )
     except pa.ArrowInvalid:
         return None
     # Arrow's functions, and columns one by one: those of Polars need threads, which a forked process lacks.
-    begins = table.column(first)
+    begins = table.column(columns[0])
     is_blank = compute.or_(compute.equal(compute.binary_length(begins), 0), compute.starts_with(begins, " "))
     lines = int(np.count_nonzero(np.frombuffer(data, np.uint8) == 10))
     if len(table) != lines or compute.any(is_blank).as_py():
